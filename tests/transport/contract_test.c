@@ -142,6 +142,14 @@ static void expect_nothing(void)
     assert_int_equal(event.kind, TRANSPORT_NONE);
 }
 
+/* Feeds an acknowledgement up to `ack`, with a window, and takes nothing but that the stack reports no event. */
+static void acknowledge(struct peer *peer, uint32_t ack, uint16_t window)
+{
+    peer->ack = ack;
+    feed(peer, ACK, window, peer->seq, NULL, 0);
+    expect_nothing();
+}
+
 static void drain(void)
 {
     struct segment ignored;
@@ -516,9 +524,7 @@ TEST(prepared_message_leaves_like_any_other)
         assert_int_equal(segment.bytes, cases[i].bytes);
         assert_memory_equal(segment.data, wanted + cases[i].from, cases[i].bytes);
         assert_true(segment.flags & PSH);
-        peer.ack = segment.seq + segment.bytes;
-        feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
-        expect_nothing();
+        acknowledge(&peer, segment.seq + segment.bytes, 0xffff);
         transport_idle(now_ns);
     }
     disconnect(&peer);
@@ -544,8 +550,7 @@ TEST(send_into_a_closed_window_is_refused_and_changes_nothing)
 {
     struct peer peer = connected();
     struct segment segment;
-    feed(&peer, ACK, 1000, peer.seq, NULL, 0);
-    expect_nothing();
+    acknowledge(&peer, peer.ack, 1000);
     fill(transport_message(peer.connection), 800, 1);
     assert_true(transport_send(peer.connection, 0, 800, now_ns));
     uint8_t *area = transport_message(peer.connection);
@@ -555,9 +560,7 @@ TEST(send_into_a_closed_window_is_refused_and_changes_nothing)
     assert_int_equal(transport_unacked_bytes(peer.connection), 800);
     assert_true(sent(&segment));
     assert_false(sent(&segment));
-    peer.ack += 800;
-    feed(&peer, ACK, 1000, peer.seq, NULL, 0);
-    expect_nothing();
+    acknowledge(&peer, peer.ack + 800, 1000);
     assert_int_equal(transport_unacked_bytes(peer.connection), 0);
     assert_true(transport_send(peer.connection, 0, 800, now_ns));
     assert_true(sent(&segment));
@@ -575,8 +578,7 @@ TEST(fin_comes_after_the_last_piece)
     struct segment segment;
     uint8_t wanted[900];
     fill(wanted, sizeof wanted, 1);
-    feed(&peer, ACK, 400, peer.seq, NULL, 0);
-    expect_nothing();
+    acknowledge(&peer, peer.ack, 400);
     fill(transport_message(peer.connection), sizeof wanted, 1);
     assert_true(transport_send(peer.connection, 0, sizeof wanted, now_ns));
     transport_close(peer.connection, now_ns);
@@ -591,8 +593,7 @@ TEST(fin_comes_after_the_last_piece)
             ended = (segment.flags & FIN) != 0;
             peer.ack += segment.bytes + ended;
             assert_int_equal(ended && got < sizeof wanted, 0);
-            feed(&peer, ACK, 400, peer.seq, NULL, 0);
-            expect_nothing();
+            acknowledge(&peer, peer.ack, 400);
         }
     }
     feed(&peer, ACK | FIN, 400, peer.seq, NULL, 0);
@@ -610,8 +611,7 @@ TEST(probe_that_carries_the_last_byte_ends_the_probing)
     for (int opens = 0; opens <= 1; opens++) {
         struct peer peer = connected();
         struct segment segment;
-        feed(&peer, ACK, 0, peer.seq, NULL, 0);
-        expect_nothing();
+        acknowledge(&peer, peer.ack, 0);
         send_letters(&peer, 'x', 1);
         uint32_t probes = 0, bytes = 0;
         for (uint32_t ms = 0; ms < 3000 && bytes == 0; ms++) {
@@ -620,9 +620,7 @@ TEST(probe_that_carries_the_last_byte_ends_the_probing)
                 bytes = segment.bytes;
         }
         assert_true(probes > 0);
-        peer.ack += bytes;
-        feed(&peer, ACK, opens ? 0xffff : 0, peer.seq, NULL, 0);
-        expect_nothing();
+        acknowledge(&peer, peer.ack + bytes, opens ? 0xffff : 0);
         assert_int_equal(transport_unacked_bytes(peer.connection), 1 - bytes);
         pass_ms(10000);
         disconnect(&peer);
@@ -634,8 +632,7 @@ TEST(later_mss_changes_nothing)
 {
     struct peer peer = connected();
     struct segment segment = { 0 };
-    feed(&peer, ACK, 0, peer.seq, NULL, 0);
-    expect_nothing();
+    acknowledge(&peer, peer.ack, 0);
     send_letters(&peer, 'x', 1000);
     feed_with_mss(&peer, ACK, 600, peer.seq, 100, NULL, 0);
     expect_nothing();
@@ -690,16 +687,14 @@ TEST(many_messages_in_flight_are_all_acknowledged)
             peer.ack += segment.bytes;
             seen += segment.bytes;
         }
-        feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
-        expect_nothing();
+        acknowledge(&peer, peer.ack, 0xffff);
         pass_ms(1);
         while (sent(&segment)) {
             assert_int_equal(segment.seq, peer.ack);
             peer.ack += segment.bytes;
             seen += segment.bytes;
         }
-        feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
-        expect_nothing();
+        acknowledge(&peer, peer.ack, 0xffff);
     }
     assert_true(given > 40 * 300);
     assert_int_equal(seen, given);
@@ -735,9 +730,7 @@ TEST(unacked_bytes_are_known_after_a_reset)
     struct peer peer = connected();
     struct transport_event event;
     send_letters(&peer, 'a', 10);
-    peer.ack += 10;
-    feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
-    expect_nothing();
+    acknowledge(&peer, peer.ack + 10, 0xffff);
     send_letters(&peer, 'b', 7);
     feed(&peer, RST, 0, peer.seq, NULL, 0);
     expect_event(TRANSPORT_CLOSED, peer.connection, &event);
@@ -813,8 +806,7 @@ TEST(message_in_flight_survives_a_pause)
         assert_true(sent(&segment));
         assert_int_equal(segment.flags & (RST | FIN), 0);
         assert_int_equal(segment.seq + 100, peer.ack);
-        feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
-        expect_nothing();
+        acknowledge(&peer, peer.ack, 0xffff);
         assert_int_equal(transport_unacked_bytes(peer.connection), 0);
         disconnect(&peer);
     }
@@ -847,9 +839,7 @@ TEST(frames_with_a_priority_are_untagged_ones)
         send_letters(&peer, 'a', 100);
         assert_true(sent(&segment)); /* without a tag, which sent() would pass over */
         assert_int_equal(segment.bytes, 100);
-        peer.ack = segment.seq + 100;
-        feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
-        expect_nothing();
+        acknowledge(&peer, segment.seq + 100, 0xffff);
         assert_int_equal(transport_unacked_bytes(peer.connection), 0);
         disconnect(&peer);
     }
@@ -899,9 +889,7 @@ TEST(a_closed_connection_keeps_its_place_until_it_is_aborted)
         transport_close(peer.connection, now_ns);
         assert_true(sent(&segment));
         assert_int_equal(segment.flags & (FIN | RST), FIN);
-        peer.ack = segment.seq + 1;
-        feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
-        expect_nothing();
+        acknowledge(&peer, segment.seq + 1, 0xffff);
         pass_ms(500);
         expect_nothing();
         assert_false(sent(&segment));

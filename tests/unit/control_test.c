@@ -69,6 +69,22 @@ static void make_command(uint8_t out[96], uint8_t command, const char *with_key)
     hmac(&k, out, 64, out + 64);
 }
 
+/* Begins anew, with a challenge and a command that answers it. */
+static void start_with_command(uint8_t out[96], uint8_t command, const char *with_key)
+{
+    start();
+    hello();
+    make_command(out, command, with_key);
+}
+
+/* Delivers a command that answers the newest challenge. */
+static void deliver_command(uint8_t number)
+{
+    uint8_t command[96];
+    make_command(command, number, key);
+    deliver(command, 96);
+}
+
 static void pass(uint64_t ms)
 {
     for (uint64_t i = 0; i < ms * 4; i++) {
@@ -116,7 +132,6 @@ static const char *reply_text(uint32_t from, uint8_t command)
 
 TEST(the_statistics_are_sent_to_the_owner_of_the_key)
 {
-    uint8_t command[96];
     start();
     hello();
     assert_int_equal(fake.datagram_count, 1);
@@ -124,8 +139,7 @@ TEST(the_statistics_are_sent_to_the_owner_of_the_key)
     assert_int_equal(fake.datagrams[0].bytes, 56);
     assert_memory_equal(fake.datagrams[0].data + 8, nonce, 16);
     now += 500 * MS;
-    make_command(command, 1, key);
-    deliver(command, 96);
+    deliver_command(1);
     pass(20);
     const char *text = reply_text(1, 1);
     assert_memory_equal(text, "control.hellos 1\ncontrol.commands_status 1\n", 43);
@@ -237,15 +251,13 @@ TEST(without_a_capture_the_command_is_refused)
 TEST(long_statistics_come_in_parts)
 {
     static char words[30][81];
-    uint8_t command[96];
     start();
     for (int i = 0; i < 30; i++) {
         memset(words[i], 'a' + i % 26, 80);
         stats_add_fact("fact", words[i]);
     }
     hello();
-    make_command(command, 1, key);
-    deliver(command, 96);
+    deliver_command(1);
     pass(100);
     char expected[STATS_TEXT_BYTES_MAX];
     const char *text = reply_text(1, 1);
@@ -260,7 +272,6 @@ TEST(parts_fit_the_mtu)
 {
     static const uint16_t mtus[] = { 1500, 1316, 1315, 1280, 577, 576 };
     for (size_t k = 0; k < sizeof mtus / sizeof mtus[0]; k++) {
-        uint8_t command[96];
         char words[81] = { 0 }, expected[STATS_TEXT_BYTES_MAX];
         start();
         fake.network.mtu_bytes = mtus[k];
@@ -268,8 +279,7 @@ TEST(parts_fit_the_mtu)
         for (int i = 0; i < 30; i++)
             stats_add_fact("fact", words);
         hello();
-        make_command(command, 1, key);
-        deliver(command, 96);
+        deliver_command(1);
         pass(100);
         size_t room = mtus[k] < 1316 ? mtus[k] - 116u : 1200, bytes = stats_render(expected, sizeof expected);
         assert_int_equal(strlen(reply_text(1, 1)), bytes);
@@ -393,11 +403,9 @@ TEST(set_has_a_word_of_1_to_192_bytes)
 
 static void send_gg(void)
 {
-    uint8_t command[96];
     start();
     hello();
-    make_command(command, 2, key);
-    deliver(command, 96);
+    deliver_command(2);
 }
 
 TEST(gg_is_answered_three_times_and_then_obeyed)
@@ -416,9 +424,7 @@ TEST(gg_is_answered_three_times_and_then_obeyed)
 TEST(gg_is_obeyed_even_if_its_answer_cannot_be_sent)
 {
     uint8_t command[96];
-    start();
-    hello();
-    make_command(command, 2, key);
+    start_with_command(command, 2, key);
     fake.refuse_udp = true;
     deliver(command, 96);
     pass(900);
@@ -444,26 +450,21 @@ TEST(gg_is_answered_by_a_machine_that_stalled_meanwhile)
 TEST(a_wrong_key_is_counted_and_not_answered)
 {
     uint8_t command[96];
-    start();
-    hello();
-    make_command(command, 2, "wrong horse..");
+    start_with_command(command, 2, "wrong horse..");
     deliver(command, 96);
     pass(2000);
     assert_int_equal(control_counters.drop_mac, 1);
     assert_int_equal(fake.datagram_count, 1);
     assert_false(control_gg_done());
     /* The wrong command does not consume the challenge: its owner may still answer it. */
-    make_command(command, 1, key);
-    deliver(command, 96);
+    deliver_command(1);
     assert_int_equal(control_counters.commands_status, 1);
 }
 
 TEST(a_replay_is_counted_and_not_answered)
 {
     uint8_t command[96];
-    start();
-    hello();
-    make_command(command, 1, key);
+    start_with_command(command, 1, key);
     deliver(command, 96);
     pass(50);
     uint32_t sent = fake.datagram_count;
@@ -480,9 +481,7 @@ TEST(a_replay_is_counted_and_not_answered)
 TEST(a_challenge_is_good_for_ten_seconds)
 {
     uint8_t command[96];
-    start();
-    hello();
-    make_command(command, 1, key);
+    start_with_command(command, 1, key);
     now += 10001 * MS;
     deliver(command, 96);
     assert_int_equal(control_counters.drop_stale, 1);
@@ -497,9 +496,7 @@ TEST(a_challenge_is_good_for_ten_seconds)
 TEST(a_challenge_is_good_for_one_peer)
 {
     uint8_t command[96];
-    start();
-    hello();
-    make_command(command, 2, key);
+    start_with_command(command, 2, key);
     deliver_from(PEER + 1, PEER_PORT, command, 96);
     deliver_from(PEER, PEER_PORT + 1, command, 96);
     assert_int_equal(control_counters.drop_challenge, 2);
@@ -510,9 +507,7 @@ TEST(a_challenge_of_another_run_is_worthless)
 {
     static const uint8_t other[32] = { 1 };
     uint8_t command[96];
-    start();
-    hello();
-    make_command(command, 2, key);
+    start_with_command(command, 2, key);
     assert_true(control_init((const uint8_t *)key, strlen(key), PORT, other));
     deliver(command, 96);
     assert_int_equal(control_counters.drop_challenge, 1);
@@ -521,9 +516,7 @@ TEST(a_challenge_of_another_run_is_worthless)
 TEST(no_flood_of_hellos_keeps_an_honest_client_out)
 {
     uint8_t command[96], out[64];
-    start();
-    hello();
-    make_command(command, 1, key);
+    start_with_command(command, 1, key);
     for (uint32_t i = 0; i < 20000; i++) {
         header(out, 1, 64);
         store_be32(out + 8, i);
@@ -537,7 +530,7 @@ TEST(no_flood_of_hellos_keeps_an_honest_client_out)
  * is answered, and its command is obeyed. */
 TEST(a_flood_under_the_clients_address_does_not_lock_the_client_out)
 {
-    uint8_t command[96], out[64];
+    uint8_t out[64];
     start();
     for (uint32_t i = 0; i < 80000; i++) {
         header(out, 1, 64);
@@ -549,8 +542,7 @@ TEST(a_flood_under_the_clients_address_does_not_lock_the_client_out)
         fake.datagram_count = 0;
         hello();
         assert_int_equal(fake.datagram_count, 1);
-        make_command(command, 1, key);
-        deliver(command, 96);
+        deliver_command(1);
         assert_int_equal(control_counters.commands_status, i / 4000 + 1);
     }
 }
@@ -584,9 +576,7 @@ TEST(a_flood_of_hellos_costs_a_bounded_number_of_answers)
 TEST(forged_challenges_do_not_keep_a_client_out)
 {
     uint8_t forged[96], command[96];
-    start();
-    hello();
-    make_command(command, 1, key);
+    start_with_command(command, 1, key);
     memcpy(forged, command, 96);
     for (uint32_t i = 0; i < 10000; i++) {
         store_be32(forged + 32, i);
@@ -601,9 +591,7 @@ TEST(forged_challenges_do_not_keep_a_client_out)
 TEST(a_flood_of_wrong_keys_costs_a_bounded_number_of_hashes)
 {
     uint8_t forged[96], command[96];
-    start();
-    hello();
-    make_command(forged, 2, "another key");
+    start_with_command(forged, 2, "another key");
     make_command(command, 1, key);
     for (int i = 0; i < 1000; i++)
         deliver(forged, 96);
@@ -620,14 +608,12 @@ TEST(a_flood_of_wrong_keys_costs_a_bounded_number_of_hashes)
 
 TEST(commands_are_bounded_in_number_and_room_comes_back)
 {
-    uint8_t command[96];
     start();
     for (uint32_t i = 0; i < CONTROL_USED_COUNT_MAX + 5; i++) {
         fake.datagram_count = 0;
         store_be32(nonce, i);
         hello();
-        make_command(command, 1, key);
-        deliver(command, 96);
+        deliver_command(1);
         now += 10 * MS;
     }
     assert_int_equal(control_counters.commands_status, CONTROL_USED_COUNT_MAX);
@@ -635,19 +621,16 @@ TEST(commands_are_bounded_in_number_and_room_comes_back)
     now += 10000 * MS;
     fake.datagram_count = 0;
     hello();
-    make_command(command, 1, key);
-    deliver(command, 96);
+    deliver_command(1);
     assert_int_equal(control_counters.commands_status, CONTROL_USED_COUNT_MAX + 1);
 }
 
 TEST(an_unknown_command_is_refused_by_name)
 {
-    uint8_t command[96];
     start();
     memcpy(nonce, "0123456789abcdef", 16);
     hello();
-    make_command(command, 77, key);
-    deliver(command, 96);
+    deliver_command(77);
     pass(20);
     assert_string_equal(reply_text(1, 77), "");
     assert_int_equal(fake.datagrams[1].data[49], 1);
@@ -657,9 +640,7 @@ TEST(an_unknown_command_is_refused_by_name)
 TEST(every_single_byte_of_a_command_counts)
 {
     uint8_t command[96];
-    start();
-    hello();
-    make_command(command, 2, key);
+    start_with_command(command, 2, key);
     for (size_t i = 0; i < 96; i++) {
         for (int bit = 0; bit < 8; bit++) {
             command[i] ^= (uint8_t)(1 << bit);

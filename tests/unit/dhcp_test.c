@@ -155,6 +155,22 @@ static void reach_bound_plain(uint32_t lease_seconds)
     assert_non_null(dhcp_lease(&dhcp));
 }
 
+/* Expects a lease of 1000 s with the options of answer_plain and a router. */
+static void expect_plain_lease(void)
+{
+    const struct dhcp_lease *lease = dhcp_lease(&dhcp);
+    assert_non_null(lease);
+    assert_int_equal(lease->address, OURS);
+    assert_int_equal(lease->mask, 0xffffff00);
+    assert_int_equal(lease->gateway, ROUTER);
+    assert_int_equal(lease->server, SERVER);
+    assert_int_equal(lease->mtu_bytes, 0);
+    assert_int_equal(lease->route_count, 0);
+    assert_true(lease->renews_ns == now_ns + 500 * second_ns);
+    assert_true(lease->rebinds_ns == now_ns + 875 * second_ns);
+    assert_true(lease->ends_ns == now_ns + 1000 * second_ns);
+}
+
 /* ---- The exchange ---- */
 
 TEST(discover_is_whole_and_goes_to_everybody)
@@ -214,19 +230,9 @@ TEST(acknowledged_lease_holds)
     struct answer a = answer_plain(ACK, 1000);
     add_be32(&a, 3, ROUTER);
     deliver(&a);
-    const struct dhcp_lease *lease = dhcp_lease(&dhcp);
-    assert_non_null(lease);
-    assert_int_equal(lease->address, OURS);
-    assert_int_equal(lease->mask, 0xffffff00);
-    assert_int_equal(lease->gateway, ROUTER);
-    assert_int_equal(lease->server, SERVER);
-    assert_int_equal(lease->mtu_bytes, 0);
-    assert_int_equal(lease->route_count, 0);
-    assert_true(lease->renews_ns == now_ns + 500 * second_ns);
-    assert_true(lease->rebinds_ns == now_ns + 875 * second_ns);
-    assert_true(lease->ends_ns == now_ns + 1000 * second_ns);
+    expect_plain_lease();
     assert_int_not_equal(dhcp.lease_serial, serial);
-    assert_true(dhcp_next_deadline_ns(&dhcp) == lease->renews_ns);
+    assert_true(dhcp_next_deadline_ns(&dhcp) == dhcp_lease(&dhcp)->renews_ns);
     assert_int_equal(ask().bytes, 0);
 }
 
@@ -757,17 +763,8 @@ TEST(options_of_impossible_lengths_are_ignored_alone)
             if (!first)
                 add(&a, cases[i].option, cases[i].bytes, ones);
             deliver(&a);
-            const struct dhcp_lease *lease = dhcp_lease(&dhcp);
-            assert_non_null(lease);
+            expect_plain_lease();
             assert_int_equal(counter("dhcp.rx_ignored_option") - before, 1);
-            assert_int_equal(lease->mask, 0xffffff00);
-            assert_int_equal(lease->gateway, ROUTER);
-            assert_int_equal(lease->server, SERVER);
-            assert_int_equal(lease->mtu_bytes, 0);
-            assert_int_equal(lease->route_count, 0);
-            assert_true(lease->renews_ns == now_ns + 500 * second_ns);
-            assert_true(lease->rebinds_ns == now_ns + 875 * second_ns);
-            assert_true(lease->ends_ns == now_ns + 1000 * second_ns);
         }
 }
 

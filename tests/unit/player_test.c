@@ -121,6 +121,15 @@ static const char *answers_sent(int id)
     return list;
 }
 
+/* Lets the player open its submit connection again. Returns the answers that it sends on it at once. */
+static const char *answers_sent_anew(void)
+{
+    turn(0);
+    up(submit_id());
+    turn(0);
+    return answers_sent(submit_id());
+}
+
 /* Returns a counter's value, by its name in the statistics. */
 static uint64_t counter(const char *name)
 {
@@ -509,10 +518,7 @@ TEST(an_acknowledged_post_without_response_is_not_repeated)
     digits("823");
     ack_all(submit_id());
     fake_closed(submit_id(), TRANSPORT_RESET);
-    turn(0);
-    up(submit_id());
-    turn(0);
-    assert_string_equal(answers_sent(submit_id()), "");
+    assert_string_equal(answers_sent_anew(), "");
     assert_int_equal(submit_counters.unanswered, 1);
 }
 
@@ -524,10 +530,7 @@ TEST(a_post_that_a_reset_peer_never_had_is_sent_again)
     digits("1646");
     fake.connections[submit_id()].acked_bytes += 60; /* a part of the second POST */
     fake_closed(submit_id(), TRANSPORT_RESET);
-    turn(0);
-    up(submit_id());
-    turn(0);
-    assert_string_equal(answers_sent(submit_id()), "1646 ");
+    assert_string_equal(answers_sent_anew(), "1646 ");
     assert_int_equal(submit_counters.unanswered, 1);
     assert_int_equal(submit_counters.posts_again, 1);
 }
@@ -574,10 +577,7 @@ TEST(a_post_that_was_in_flight_when_the_network_died_is_not_repeated)
     play("n=6 m=823");
     digits("823");
     fake_closed(submit_id(), TRANSPORT_TIMED_OUT);
-    turn(0);
-    up(submit_id());
-    turn(0);
-    assert_string_equal(answers_sent(submit_id()), "");
+    assert_string_equal(answers_sent_anew(), "");
     assert_int_equal(submit_counters.unanswered, 1);
 }
 
@@ -588,10 +588,7 @@ TEST(posts_behind_a_closing_response_are_sent_again)
     ack_all(submit_id());
     fake_text(submit_id(), PLUS_8 OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");
     turn(0);
-    turn(0);
-    up(submit_id());
-    turn(0);
-    assert_string_equal(answers_sent(submit_id()), "12 3 23 ");
+    assert_string_equal(answers_sent_anew(), "12 3 23 ");
     assert_int_equal(submit_counters.unanswered, 0);
     assert_int_equal(submit_counters.posts_again, 3);
 }
@@ -627,10 +624,7 @@ TEST(posts_behind_a_closing_response_that_was_cut_short_are_sent_again)
             fake_ended(submit_id());
         else
             fake_closed(submit_id(), TRANSPORT_RESET);
-        turn(0);
-        up(submit_id());
-        turn(0);
-        assert_string_equal(answers_sent(submit_id()), "1646 2469 ");
+        assert_string_equal(answers_sent_anew(), "1646 2469 ");
         assert_int_equal(submit_counters.unanswered, 1);
     }
 }
@@ -645,10 +639,7 @@ TEST(the_end_of_the_connection_completes_a_response_without_length)
     fake_ended(submit_id());
     turn(0);
     assert_int_equal(submit_counters.results_points, 1);
-    turn(0);
-    up(submit_id());
-    turn(0);
-    assert_string_equal(answers_sent(submit_id()), "1646 ");
+    assert_string_equal(answers_sent_anew(), "1646 ");
 }
 
 TEST(a_peer_that_ended_and_has_all_gets_nothing_again)
@@ -683,10 +674,7 @@ TEST(a_peer_that_ended_has_time_to_acknowledge)
         else
             pass(300 * MS); /* the peer is silent */
         turn(0);
-        turn(0);
-        up(submit_id());
-        turn(0);
-        assert_string_equal(answers_sent(submit_id()), variant == 0 ? "823 1646 " : "1646 ");
+        assert_string_equal(answers_sent_anew(), variant == 0 ? "823 1646 " : "1646 ");
         assert_int_equal(submit_counters.unanswered, variant == 0 ? 0 : 1);
     }
 }
