@@ -55,6 +55,16 @@ def start_player(machine):
     return player
 
 
+def read_until(process, text):
+    """Returns what a process prints up to the line that has this text."""
+    said = ""
+    while text not in said:
+        line = process.stdout.readline()
+        assert line, said
+        said += line
+    return said
+
+
 def wait_for(condition, seconds=30):
     end = time.monotonic() + seconds
     while not condition():
@@ -97,11 +107,7 @@ def test_fly_arms_once_shows_the_log_and_reports_that_linux_is_back(machine):
                                " ".join(machine.host.ssh)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        said = ""
-        while "retrying" not in said:           # a line of the running kernel's log
-            line = fly.stdout.readline()
-            assert line, said
-            said += line
+        said = read_until(fly, "retrying")      # a line of the running kernel's log
         assert "the kernel answers at 127.0.0.1" in said
         assert machine.host.variables()["next_entry"] == ""
         done = machine.run("gg", "--config", machine.config)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.deploy.fakehost import ROOT
 from tests.deploy.test_blackbox import kcore, make, region
-from tests.deploy.test_boot_once import KEY, PLAYER, wait_for
+from tests.deploy.test_boot_once import KEY, PLAYER, read_until, wait_for
 from tests.deploy.test_install import Deployment
 
 from deploy import boot_once, commands, state, ways
@@ -62,11 +62,7 @@ def test_a_flight_without_grub_from_check_to_the_record(machine, state_directory
     flight = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", *map(str, words)], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True)
     try:
-        said = ""
-        while "retrying" not in said:           # a line of the running kernel's log
-            line = flight.stdout.readline()
-            assert line, said
-            said += line
+        said = read_until(flight, "retrying")       # a line of the running kernel's log
         assert "by kexec, not by GRUB: there is no GRUB here" in said and "the kernel answers at 127.0.0.1" in said
         assert machine.run("status", "--config", machine.config).returncode == 0
         done = machine.run("gg", "--config", machine.config)

@@ -1,5 +1,4 @@
 """Plays every row of table.py, and starts the machine in every bad way that table.py lists."""
-import os
 import pathlib
 import re
 import subprocess
@@ -12,25 +11,18 @@ from vm import machine
 from vm import ports
 from vm import qemu
 from tests.e2e import table
+from tests.lib.namespace import skip_without_tap
 
 HERE = pathlib.Path(__file__).resolve().parent
 
 ROW_S_MAX = 500
 
 
-def skip_reason():
-    """Returns why rows on TAP cannot run here, or None."""
-    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
-        return "/dev/net/tun does not open here"
-    done = subprocess.run([*machine.unshare_words(), "true"], capture_output=True, text=True)
-    return f"no network namespace here: {done.stderr.strip()}" if done.returncode else None
-
-
 @pytest.mark.parametrize("row", table.PLAYED, ids=lambda row: row.name)
 def test_row(row):
     in_namespace = row.net in ("tap", "dpdk")
-    if in_namespace and (reason := skip_reason()):
-        pytest.skip(reason)
+    if in_namespace:
+        skip_without_tap()
     prefix = machine.unshare_words() if in_namespace else []
     done = subprocess.run([*prefix, sys.executable, HERE / "row.py", row.name], capture_output=True, text=True,
                           timeout=ROW_S_MAX)

@@ -3,7 +3,6 @@ import struct
 import time
 
 import pytest
-from tests.guest.cable import Cable
 from vm import qemu
 
 MAC, ADDRESS = bytes.fromhex("525400abcdef"), bytes([10, 0, 2, 15])
@@ -15,13 +14,6 @@ PATIENCE_S = 30
 # The announcement is an ARP request for our own address (RFC 5227 §3).
 ANNOUNCEMENT = (b"\xff" * 6 + MAC + struct.pack(">HHHBBH", 0x0806, 1, 0x0800, 6, 4, 1) + MAC + ADDRESS + bytes(6)
                 + ADDRESS)
-
-
-@pytest.fixture
-def wire(tmp_path):
-    wire = Cable(tmp_path)
-    yield wire
-    wire.close()
 
 
 def announcements(wire, seconds, enough, busy=False):

@@ -5,8 +5,6 @@ real."""
 import socket
 import struct
 
-import pytest
-from tests.guest.cable import Cable
 from vm import qemu
 
 GUEST, OURS = bytes.fromhex("525400abcdef"), bytes.fromhex("020000000001")
@@ -53,28 +51,21 @@ class Peer:
                 return port, seq, ack, flags
 
 
-@pytest.fixture
-def cable(tmp_path):
-    cable = Cable(tmp_path)
-    yield cable
-    cable.close()
-
-
-def test_crossing_syns_do_not_end_the_kernel(cable):
-    command = [*qemu.kernel(WORDS), "-netdev", cable.netdev, "-device", "virtio-net-pci,netdev=n,mac=52:54:00:ab:cd:ef"]
+def test_crossing_syns_do_not_end_the_kernel(wire):
+    command = [*qemu.kernel(WORDS), "-netdev", wire.netdev, "-device", "virtio-net-pci,netdev=n,mac=52:54:00:ab:cd:ef"]
     with qemu.Machine(command, network=True) as guest:
-        peer = Peer(cable, guest)
+        peer = Peer(wire, guest)
         port, iss, _, flags = peer.receive()
         assert flags == SYN | OFFERS_ECN
-        cable.send(segment(port, ISS, 0, SYN))
+        wire.send(segment(port, ISS, 0, SYN))
         assert peer.receive() == (port, iss, ISS + 1, SYN | ACK)
         refused = [segment(port, ISS, 0, SYN), segment(port, ISS, 0, SYN), segment(port, ISS + 101, 0, SYN),
                    segment(port, ISS + 101, 0, RST), segment(port, ISS - 9, iss + 1, PSH | ACK, b"0123456789"),
                    segment(port, ISS + 70001, iss + 1, PSH | ACK, b"0123456789")]
         for number, each in enumerate(refused):
-            cable.send(each)
+            wire.send(each)
             assert peer.receive() == (port, iss + 1, ISS + 1, ACK), f"segment {number}"
-        cable.send(segment(port, ISS + 1, 0, RST))
+        wire.send(segment(port, ISS + 1, 0, RST))
         again = peer.receive()
         assert again[0] != port and again[3] == SYN | OFFERS_ECN, "the player tries again"
         assert "panic" not in guest.log

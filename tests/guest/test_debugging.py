@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from vm import machine
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/debugging.md").read_text()
 BUILD_AND_PLAY_S = 400
@@ -21,9 +23,9 @@ def play(*parts):
     """Plays blocks as a reader would, in one shell. Returns what they print."""
     clean = {name: value for name, value in os.environ.items()
              if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "CC", "CFLAGS_EXTRA", "WERROR", "PYTHONPATH")}
-    network = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
     ending = "trap 'for job in $(jobs -p); do kill $job || :; done' EXIT; ip link set lo up"
-    done = subprocess.run([*network, "bash", "-ec", "\n".join((ending, *parts))], cwd=ROOT, env=clean, text=True,
+    words = [*machine.unshare_words(), "bash", "-ec", "\n".join((ending, *parts))]
+    done = subprocess.run(words, cwd=ROOT, env=clean, text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=BUILD_AND_PLAY_S)
     assert done.returncode == 0, done.stdout[-5000:]

@@ -11,23 +11,25 @@ WAIT = "test.trap=wait"
 WAITING = "waiting for the host"
 
 
+def directory_with_module(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("iso")
+    (directory / "settings").write_text("# from the module\ntest.trap=wait\n")
+    return directory
+
+
 @pytest.fixture(scope="session")
 def iso(tmp_path_factory):
     """Makes an ISO whose settings come half from the command line and half from a module."""
-    directory = tmp_path_factory.mktemp("iso")
-    module = directory / "settings"
-    module.write_text("# from the module\ntest.trap=wait\n")
-    return qemu.make_iso(directory / "peregrine.iso", "n=3", module)
+    directory = directory_with_module(tmp_path_factory)
+    return qemu.make_iso(directory / "peregrine.iso", "n=3", directory / "settings")
 
 
 @pytest.fixture(scope="session")
 def linux_iso(tmp_path_factory):
     """Makes the same for the Linux boot protocol."""
-    directory = tmp_path_factory.mktemp("linux-iso")
-    module = directory / "settings"
-    module.write_text("# from the module\ntest.trap=wait\n")
+    directory = directory_with_module(tmp_path_factory)
     command = [qemu.ROOT / "tools/make/iso.sh", qemu.BUILD / "peregrine.bzImage", directory / "peregrine.iso", "n=3",
-               module]
+               directory / "settings"]
     subprocess.run(command, check=True, timeout=120)
     return directory / "peregrine.iso"
 

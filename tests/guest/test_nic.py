@@ -9,7 +9,6 @@ import struct
 import time
 
 import pytest
-from tests.guest.cable import Cable
 from vm import qemu
 
 ECHO, HOLD, COUNTERS, RESET = 0x88B5, 0x88B6, 0x88B7, 0x88B8
@@ -66,13 +65,6 @@ ROWS = {
 }
 
 IMAGE = qemu.BUILD / "kernel/nic_echo.elf"
-
-
-@pytest.fixture
-def wire(tmp_path):
-    wire = Cable(tmp_path)
-    yield wire
-    wire.close()
 
 
 def start(wire, machine, device, options=(), word="word"):

@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 
+from vm import machine
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD", "build")
 OBJECTS = ("kernel", "host", "test")    # the parts of build/ that the walk-through builds, too
@@ -69,9 +71,8 @@ def test_the_walk_through_makes_a_program(tmp_path):
     clean = {name: value for name, value in os.environ.items()
              if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "PYTHONPATH", "SLOW")}
     block = walk_through().replace("make PROGRAM", "make -s -j2 PROGRAM")
-    network = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]      # all ports are free there
     ending = "trap 'for job in $(jobs -p); do kill $job; done' EXIT"      # a step that fails leaves no program running
-    done = subprocess.run([*network, "sh", "-ec", f"{ending}\nip link set lo up\n{block}\n{REST}"], cwd=tree,
+    done = subprocess.run([*machine.unshare_words(), "sh", "-ec", f"{ending}\nip link set lo up\n{block}\n{REST}"], cwd=tree,
                           env={**clean, "CLIENT": CLIENT}, capture_output=True, text=True, timeout=BUILD_AND_PLAY_S)
     said = (done.stdout + done.stderr)[-5000:]
     assert done.returncode == 0, said

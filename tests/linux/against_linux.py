@@ -15,6 +15,8 @@ import statistics
 import subprocess
 import sys
 
+from vm import machine
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INTEROP = ROOT / os.environ.get("BUILD", "build") / "host/tests/linux/interop"
 PAIRS = (("linux", "linux"), ("own", "linux"), ("linux", "own"))
@@ -51,14 +53,10 @@ ROWS = [
 ]
 
 
-def unshare():
-    return ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
-
-
 def run_once(pair, row, seed, count):
     """Returns the seconds that one run took."""
     words = [*row.words.split(), f"bytes={count}", f"seed={seed}", f"give_up_s={row.give_up_s}"]
-    done = subprocess.run([*unshare(), INTEROP, *pair, *words], capture_output=True, text=True)
+    done = subprocess.run([*machine.unshare_words(), INTEROP, *pair, *words], capture_output=True, text=True)
     if done.returncode != 0 or " exact " not in done.stdout:
         raise AssertionError(f"interop {' '.join((*pair, *words))}: {done.stdout}{done.stderr}")
     return float(done.stdout.split()[4])

@@ -1,26 +1,18 @@
 """Plays a part of the table of against_linux.py, with fewer bytes: byte-exact, and in time. `make check-linux` plays
 the whole table."""
-import os
 import subprocess
 
 import pytest
 
+from tests.lib.namespace import skip_without_tap
 from tests.linux import against_linux
 
 ROWS = [row for row in against_linux.ROWS if row.check_bytes]
 
 
-def skip_reason():
-    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
-        return "/dev/net/tun does not open here"
-    done = subprocess.run([*against_linux.unshare(), "true"], capture_output=True, text=True)
-    return f"no network namespace here: {done.stderr.strip()}" if done.returncode else None
-
-
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_ours_against_linux(row):
-    if reason := skip_reason():
-        pytest.skip(reason)
+    skip_without_tap()
     took = against_linux.play(row, range(1, 7), row.check_bytes)
     if max(against_linux.ratios(took)) > against_linux.RATIO_MAX:       # a busy machine gets more runs, other seeds
         more = against_linux.play(row, range(7, 19), row.check_bytes)

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.lib.namespace import skip_without_tap
 from tests.roundtrip.trip import TRIPS
 from vm import machine
 from vm import qemu
@@ -16,18 +17,9 @@ from vm import qemu
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def skip_reason():
-    """Returns the reason why this test cannot run here, or None."""
-    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
-        return "/dev/net/tun does not open here"
-    done = subprocess.run([*machine.unshare_words(), "true"], capture_output=True, text=True)
-    return f"no network namespace here: {done.stderr.strip()}" if done.returncode else None
-
-
 @pytest.mark.parametrize("name", list(TRIPS)[:None if os.environ.get("ROUNDTRIP") else 3])
 def test_round_trip(name):
-    if reason := skip_reason():
-        pytest.skip(reason)
+    skip_without_tap()
     transcript = qemu.BUILD / "roundtrip" / f"transcript-{name}.txt"
     transcript.parent.mkdir(parents=True, exist_ok=True)
     with open(transcript, "w") as out:

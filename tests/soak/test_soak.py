@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.e2e.test_play import skip_reason
+from tests.lib.namespace import skip_without_tap
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -14,8 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("--seconds", "30"), ("--seconds", "18", "--reconnect")], ids=["soak", "reconnect"])
 def test_half_a_minute(words):
-    if reason := skip_reason():
-        pytest.skip(reason)
+    skip_without_tap()
     done = subprocess.run([sys.executable, HERE / "soak.py", *words], capture_output=True, text=True, timeout=300)
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.transport.cases import CASES
+from vm import machine
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -28,7 +29,6 @@ def test_contract(stack):
 @pytest.mark.parametrize("name", CASES)
 def test_transport(name, stack):
     driver = PROGRAMS / f"stdin_driver-{stack}"
-    namespaces = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
-    done = subprocess.run([*namespaces, sys.executable, HERE / "cases.py", name], capture_output=True, text=True,
+    done = subprocess.run([*machine.unshare_words(), sys.executable, HERE / "cases.py", name], capture_output=True, text=True,
                           timeout=240, cwd=ROOT, env={**os.environ, "STDIN_DRIVER": str(driver), "STACK": stack})
     assert done.returncode == 0, f"{name} over {stack}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
