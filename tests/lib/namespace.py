@@ -1,4 +1,4 @@
-"""What tests in a network namespace of their own need."""
+"""Network namespaces for tests."""
 import os
 import subprocess
 

@@ -69,7 +69,7 @@ static void make_command(uint8_t out[96], uint8_t command, const char *with_key)
     hmac(&k, out, 64, out + 64);
 }
 
-/* Begins anew, with a challenge and a command that answers it. */
+/* Begins again, with a challenge and a command that answers it. */
 static void start_with_command(uint8_t out[96], uint8_t command, const char *with_key)
 {
     start();
