@@ -49,7 +49,7 @@ $(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)
 		$$(addprefix $(BUILD)/test/,$$(UNIT_EXTRA_$$*:.c=.o)) $(TEST_LIB)
 	$(CC) $(TEST_LINK) -o $@ $^ -lcmocka -lm $(UNIT_LIBS_$*)
 
-TSAN_TESTS := $(addprefix $(BUILD)/tsan/,status_page_test spsc_test work_test digest_work_test)
+TSAN_TESTS := $(addprefix $(BUILD)/tsan/,status_page_test broadcast_ring_test spsc_test work_test digest_work_test)
 unit: $(UNIT_TESTS) $(TSAN_TESTS) ## the C unit tests
 	$(PY) -m pytest -q tests/unit
 
@@ -62,6 +62,7 @@ TSAN_PAGE := $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/status_page_test.c test
 	app/service/stats.c net/capture.c net/pcapng.c \
 	$(patsubst %,base/%.c,histogram slowest trace text format log))
 $(BUILD)/tsan/status_page_test: $(TSAN_PAGE)
+$(BUILD)/tsan/broadcast_ring_test: $(addprefix $(BUILD)/tsan/tests/,unit/broadcast_ring_test.o lib/test.o)
 $(BUILD)/tsan/spsc_test: $(addprefix $(BUILD)/tsan/tests/,unit/spsc_test.o lib/test.o)
 $(BUILD)/tsan/work_test: $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/work_test.c tests/lib/test.c \
 	app/service/work.c base/format.c)
