@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/broadcast_ring.h"
 #include "base/bytes.h"
-#include "base/seqlock.h"
 
 enum {
     ETHERNET_BYTES = 14,
@@ -28,12 +28,8 @@ enum {
     BITS = 64, /* in a word of `sent_waits` */
 };
 
-/* A place of the ring. Words: the number, the stamp, the counter's name, the lengths; then the bytes. */
-struct slot {
-    struct seqlock lock;
-    uint64_t words[];
-};
-enum { WORD_NUMBER, WORD_STAMP, WORD_DROPPED, WORD_LENGTHS };
+/* A record of the ring: the stamp, the counter's name, the lengths; then the bytes. */
+enum { WORD_STAMP, WORD_DROPPED, WORD_LENGTHS };
 static_assert((int)CAPTURE_HEAD_WORDS == (int)WORD_LENGTHS + 1, "the bytes follow the head");
 enum { LENGTHS_KEPT_SHIFT = 16, LENGTHS_SENT_SHIFT = 32 };
 
@@ -51,8 +47,7 @@ static struct {
     struct capture_config config; /* `bytes` 0: no capture */
     const struct netdev_ops *below;
     const uint8_t *mac;
-    size_t slot_bytes;
-    uint64_t newest; /* atomic: the number given out last */
+    struct broadcast_ring ring;
     bool muted;
     uint32_t received_count;
     struct waiting received[NETDEV_RX_BORROWED_MAX]; /* borrowed by the stack */
@@ -66,67 +61,34 @@ static struct {
 
 /* ---- the ring ---- */
 
-static size_t slot_bytes_of(uint32_t bytes)
-{
-    return sizeof(struct slot) + (CAPTURE_HEAD_WORDS + ((size_t)bytes + 7) / 8) * sizeof(uint64_t);
-}
+static uint32_t record_words_of(uint32_t bytes) { return CAPTURE_HEAD_WORDS + (bytes + 7) / 8; }
 
 size_t capture_memory_bytes(uint32_t bytes, uint32_t frames)
 {
     ASSERT(bytes >= 1 && bytes <= CAPTURE_BYTES_MAX);
     ASSERT(frames >= CAPTURE_FRAMES_MIN && frames <= CAPTURE_FRAMES_MAX);
-    return slot_bytes_of(bytes) * frames;
-}
-
-static struct slot *slot_of(uint64_t number)
-{
-    ASSERT(number != 0);
-    return (struct slot *)((uint8_t *)capture.config.memory + number % capture.config.frames * capture.slot_bytes);
-}
-
-static bool is_overwritten(uint64_t number) { return capture.newest - number >= capture.config.frames; }
-
-static uint64_t number_next(void)
-{
-    ASSERT(capture.config.bytes != 0);
-    uint64_t number = capture.newest + 1;
-    __atomic_store_n(&capture.newest, number, __ATOMIC_RELEASE);
-    return number;
+    return broadcast_bytes(frames, record_words_of(bytes));
 }
 
 static void copy(const struct waiting *frame, bool sent, const char *dropped)
 {
-    if (is_overwritten(frame->number))
+    uint64_t *words = broadcast_write_begin(&capture.ring, frame->number);
+    if (!words)
         return;
-    struct slot *slot = slot_of(frame->number);
     size_t kept_bytes = min_size(frame->bytes, capture.config.bytes);
     ASSERT(frame->bytes <= UINT16_MAX);
-    seqlock_write_begin(&slot->lock);
-    seqlock_write_word(&slot->words[WORD_NUMBER], frame->number);
-    seqlock_write_word(&slot->words[WORD_STAMP], frame->stamp_ns);
-    seqlock_write_word(&slot->words[WORD_DROPPED], (uintptr_t)dropped);
-    seqlock_write_word(&slot->words[WORD_LENGTHS],
+    seqlock_write_word(&words[WORD_STAMP], frame->stamp_ns);
+    seqlock_write_word(&words[WORD_DROPPED], (uintptr_t)dropped);
+    seqlock_write_word(&words[WORD_LENGTHS],
                        frame->bytes | kept_bytes << LENGTHS_KEPT_SHIFT | (uint64_t)sent << LENGTHS_SENT_SHIFT);
-    uint64_t *to = slot->words + CAPTURE_HEAD_WORDS, last = 0;
+    uint64_t *to = words + CAPTURE_HEAD_WORDS, last = 0;
     size_t at = 0;
     for (; at + sizeof last <= kept_bytes; at += sizeof last)
         seqlock_write_word(to++, load_le64(frame->data + at));
     memcpy(&last, frame->data + at, kept_bytes - at);
     if (at < kept_bytes)
         seqlock_write_word(to, last);
-    seqlock_write_end(&slot->lock);
-}
-
-/* Adds the reason to a frame whose bytes are in the ring. */
-static void mark_dropped(const struct waiting *frame, const char *dropped)
-{
-    if (is_overwritten(frame->number))
-        return;
-    struct slot *slot = slot_of(frame->number);
-    ASSERT(slot->words[WORD_NUMBER] == frame->number);
-    seqlock_write_begin(&slot->lock);
-    seqlock_write_word(&slot->words[WORD_DROPPED], (uintptr_t)dropped);
-    seqlock_write_end(&slot->lock);
+    broadcast_write_end(&capture.ring, frame->number);
 }
 
 /* ---- drops ---- */
@@ -183,7 +145,7 @@ static bool rx_borrow(struct netdev *device, struct frame *frame)
     ASSERT(capture.received_count < NETDEV_RX_BORROWED_MAX);
     struct waiting *waiting = &capture.received[capture.received_count++];
     *waiting = (struct waiting){
-        number_next(), capture.config.now_ns(), frame->data, frame->bytes, frame->cookie, false
+        broadcast_number(&capture.ring), capture.config.now_ns(), frame->data, frame->bytes, frame->cookie, false
     };
     /* vlan_strip moves the addresses over the tag. */
     if (capture.config.early || (frame->bytes >= ETHERNET_BYTES && netdev_frame_is_tagged(frame->data))) {
@@ -204,7 +166,7 @@ static void rx_release(struct netdev *device, const struct frame *frame)
     if (!waiting->copied)
         copy(waiting, false, dropped);
     else if (dropped)
-        mark_dropped(waiting, dropped);
+        broadcast_change(&capture.ring, waiting->number, WORD_DROPPED, (uintptr_t)dropped);
     *waiting = capture.received[--capture.received_count];
     capture.below->rx_release(device, frame);
 }
@@ -241,7 +203,9 @@ static bool tx_publish(struct netdev *device, struct tx_buffer *buffer, uint32_t
     if (capture.muted)
         return true;
     /* The stamp is taken when the frame has left: the way out is no longer. */
-    capture.sent[index] = (struct waiting){ number_next(), capture.config.now_ns(), buffer->data, bytes, 0, false };
+    capture.sent[index] = (struct waiting){
+        broadcast_number(&capture.ring), capture.config.now_ns(), buffer->data, bytes, 0, false
+    };
     capture.sent_waits[index / BITS] |= BIT(index % BITS);
     return true;
 }
@@ -280,7 +244,7 @@ void capture_init(const struct capture_config *config)
     capture.config = *config;
     ASSERT(config->bytes == 0 || (config->memory != NULL && config->now_ns != NULL));
     ASSERT(config->bytes == 0 || capture_memory_bytes(config->bytes, config->frames) <= CAPTURE_MEMORY_BYTES_MAX);
-    capture.slot_bytes = slot_bytes_of(config->bytes);
+    capture.ring = (struct broadcast_ring){ config->memory, config->frames, 1 + record_words_of(config->bytes), 0 };
 }
 
 void capture_attach(struct netdev *device)
@@ -309,13 +273,9 @@ void capture_flush(void)
     }
 }
 
-uint64_t capture_newest(void) { return __atomic_load_n(&capture.newest, __ATOMIC_ACQUIRE); }
+uint64_t capture_newest(void) { return broadcast_newest(&capture.ring); }
 
-uint64_t capture_oldest(void)
-{
-    uint64_t newest = capture_newest();
-    return newest > capture.config.frames ? newest - capture.config.frames + 1 : 1;
-}
+uint64_t capture_oldest(void) { return broadcast_oldest(&capture.ring); }
 
 uint32_t capture_bytes(void) { return capture.config.bytes; }
 
@@ -323,10 +283,8 @@ const uint8_t *capture_mac(void) { return capture.mac; }
 
 bool capture_read(uint64_t number, struct capture_frame *frame)
 {
-    ASSERT(number != 0 && capture.config.bytes != 0);
-    const struct slot *slot = slot_of(number);
-    size_t words = (capture.slot_bytes - sizeof *slot) / sizeof(uint64_t);
-    if (!seqlock_read(&slot->lock, slot->words, frame->words, words) || frame->words[WORD_NUMBER] != number)
+    ASSERT(capture.config.bytes != 0);
+    if (broadcast_read(&capture.ring, number, frame->words) != BROADCAST_READ)
         return false;
     uint64_t lengths = frame->words[WORD_LENGTHS];
     frame->number = number;
@@ -343,7 +301,7 @@ void capture_check(void)
 {
     ASSERT(capture.received_count <= NETDEV_RX_BORROWED_MAX);
     for (uint32_t i = 0; i < capture.received_count; i++)
-        ASSERT(capture.received[i].number != 0 && capture.received[i].number <= capture.newest);
+        ASSERT(capture.received[i].number != 0 && capture.received[i].number <= capture.ring.newest);
     for (uint16_t i = 0; i < NETDEV_TX_BUFFER_COUNT; i++)
-        ASSERT(!sent_is_waiting(i) || (capture.sent[i].number != 0 && capture.sent[i].number <= capture.newest));
+        ASSERT(!sent_is_waiting(i) || (capture.sent[i].number != 0 && capture.sent[i].number <= capture.ring.newest));
 }

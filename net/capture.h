@@ -7,7 +7,7 @@
  * those of a sent one at the next poll.
  *
  * Frames are numbered from 1 in the order in which they came and went. One CPU writes. Any other may read a frame at
- * any time: a frame that is being overwritten is not there. */
+ * any time (base/broadcast_ring.h): a frame that is being overwritten is not there. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@ enum {
     CAPTURE_FRAMES_MIN = 16,
     CAPTURE_FRAMES_MAX = 65536,
     CAPTURE_MEMORY_BYTES_MAX = 16 * 1024 * 1024,
-    CAPTURE_HEAD_WORDS = 4,
+    CAPTURE_HEAD_WORDS = 3,
     CAPTURE_WORDS_MAX = CAPTURE_HEAD_WORDS + (CAPTURE_BYTES_MAX + 7) / 8,
     CAPTURE_COUNTERS_MAX = 128,
 };
