@@ -2,11 +2,14 @@
  *
  *     bench_base ROW N      prints  p50 p99 n, nanoseconds
  *
- * Between two CPUs (the first two that this program may use), half of a round trip of one number:
+ * Between two CPUs (the first two that this program may use), half of a round trip of one number. With two readers, the
+ * second one runs on a third CPU, or, if there is none, beside the first one; the trip ends when both have answered:
  *
  *     line                  through one word on a cache line each way: the machine's time to move a cache line
  *     spsc                  base/spsc.h, a record of 8 bytes
  *     spsc-boost            boost::lockfree::spsc_queue of 64-bit numbers (bench_base_boost.cpp)
+ *     broadcast             base/broadcast_ring.h, a record of 56 bytes and one reader
+ *     broadcast-2           two readers
  *
  * On one CPU, the mean of BATCH calls:
  *
@@ -34,6 +37,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/assert.h"
+#include "base/broadcast_ring.h"
 #include "base/cycles.h"
 #include "base/seqlock.h"
 #include "base/spsc.h"
@@ -45,7 +49,7 @@
 
 #include "kernel/time/clock.c" /* for its conversion alone: the machine's clocks stay untouched */
 
-enum { BATCH = 64, WORDS = 8, CELL_COUNT = 64, WARM_UP = 1000, TIMER_TRIES = 10000 };
+enum { BATCH = 64, WORDS = 8, CELL_COUNT = 64, RECORD_WORDS = 7, READERS_MAX = 2, WARM_UP = 1000, TIMER_TRIES = 10000 };
 
 static double ns_per_cycle;
 static cpu_set_t allowed;
@@ -91,90 +95,129 @@ static void pin(int which)
 
 /* ---- Between two CPUs ---- */
 
-/* A way for numbers, from one CPU to the other. Inlined: an indirect call would take as long as a ring. */
+/* A way for numbers, from one CPU to others. Inlined: an indirect call would take as long as a ring. */
 struct way {
     _Alignas(128) volatile uint64_t line;
     struct spsc spsc;
     struct spsc_cell cells[CELL_COUNT];
+    _Alignas(128) struct broadcast_ring ring;
+    _Alignas(128) uint64_t slots[CELL_COUNT * (1 + RECORD_WORDS)];
 };
-static struct way there, back;
+static struct way there, back[READERS_MAX];
 static long trip_count;
 
-enum kind { LINE, SPSC, BOOST };
+enum kind { LINE, SPSC, BOOST, BROADCAST };
 
 static inline __attribute__((always_inline)) void way_send(enum kind kind, struct way *way, uint64_t number)
 {
-    if (kind == LINE)
+    if (kind == LINE) {
         way->line = number;
-    else if (kind == SPSC)
+    } else if (kind == SPSC) {
         spsc_put(&way->spsc, way->cells, CELL_COUNT, &number, sizeof number);
-    else
-        boost_put(way == &back, number);
+    } else if (kind == BROADCAST) {
+        uint64_t record = broadcast_number(&way->ring), *words = broadcast_write_begin(&way->ring, record);
+        for (uint64_t i = 0; i < RECORD_WORDS; i++)
+            seqlock_write_word(&words[i], number + i);
+        broadcast_write_end(&way->ring, record);
+    } else {
+        boost_put(way != &there, number);
+    }
 }
 
-static inline __attribute__((always_inline)) uint64_t way_receive(enum kind kind, struct way *way)
+/* Waits for a reader's next number. `last`: 0 at first; of the ring, the record that it read last. */
+static inline __attribute__((always_inline)) uint64_t way_receive(enum kind kind, struct way *way, uint64_t *last)
 {
-    uint64_t number = 0;
+    uint64_t number = 0, words[RECORD_WORDS];
     if (kind == LINE) {
-        static _Thread_local uint64_t last;
-        while ((number = way->line) == last) {
+        while ((number = way->line) == *last) {
         }
-        last = number;
+        *last = number;
     } else if (kind == SPSC) {
         while (spsc_take(&way->spsc, way->cells, CELL_COUNT, &number, sizeof number) == 0) {
         }
+    } else if (kind == BROADCAST) {
+        for (++*last; broadcast_read(&way->ring, *last, words) != BROADCAST_READ;) {
+        }
+        number = words[RECORD_WORDS - 1] - (RECORD_WORDS - 1);
     } else {
-        number = boost_take(way == &back);
+        number = boost_take(way != &there);
     }
     return number;
 }
 
-static inline __attribute__((always_inline)) void play(enum kind kind, double *samples, uint64_t timer)
+static inline __attribute__((always_inline)) void play(enum kind kind, int readers, double *samples, uint64_t timer)
 {
+    uint64_t last[READERS_MAX] = { 0 };
     for (long i = 1; i <= trip_count + WARM_UP; i++) {
-        uint64_t begin = cycles_now_serialised();
-        way_send(kind, &there, (uint64_t)i);
-        uint64_t number = way_receive(kind, &back);
+        uint64_t begin = cycles_now_serialised(), number = (uint64_t)i;
+        way_send(kind, &there, number);
+        for (int reader = 0; reader < readers; reader++)
+            if (way_receive(kind, &back[reader], &last[reader]) != number)
+                errx(1, "another number than %ld came back", i);
         uint64_t took = cycles_now_serialised() - begin - timer;
-        if (number != (uint64_t)i)
-            errx(1, "%llu came back in place of %ld", (unsigned long long)number, i);
         if (i > WARM_UP)
             samples[i - WARM_UP - 1] = (double)took * ns_per_cycle / 2;
     }
 }
 
-static inline __attribute__((always_inline)) void *reflect(enum kind kind)
+/* Sends back all numbers on the CPU of the reader `first`, as the readers from that one to `end`. */
+static inline __attribute__((always_inline)) void *reflect(enum kind kind, int first, int end)
 {
-    pin(1);
+    uint64_t last[READERS_MAX] = { 0 };
+    pin(1 + first);
     for (long i = 0; i < trip_count + WARM_UP; i++)
-        way_send(kind, &back, way_receive(kind, &there));
+        for (int reader = first; reader < end; reader++)
+            way_send(kind, &back[reader], way_receive(kind, &there, &last[reader]));
     return NULL;
 }
 
-static void *reflect_line(void *unused) { return (void)unused, reflect(LINE); }
-static void *reflect_spsc(void *unused) { return (void)unused, reflect(SPSC); }
-static void *reflect_boost(void *unused) { return (void)unused, reflect(BOOST); }
+static void *reflect_line(void *unused) { return (void)unused, reflect(LINE, 0, 1); }
+static void *reflect_spsc(void *unused) { return (void)unused, reflect(SPSC, 0, 1); }
+static void *reflect_boost(void *unused) { return (void)unused, reflect(BOOST, 0, 1); }
+static void *reflect_broadcast(void *unused) { return (void)unused, reflect(BROADCAST, 0, 1); }
+static void *reflect_second(void *unused) { return (void)unused, reflect(BROADCAST, 1, 2); }
+static void *reflect_both(void *unused) { return (void)unused, reflect(BROADCAST, 0, 2); }
 
-static void round_trips(enum kind kind, double *samples)
+/* Starts a reflecting thread for each entry, and measures. */
+#define ROUND_TRIPS(samples, kind, readers, ...)                                                                       \
+    do {                                                                                                               \
+        void *(*const others_[])(void *) = { __VA_ARGS__ };                                                            \
+        pthread_t threads_[ARRAY_COUNT(others_)];                                                                      \
+        uint64_t timer_ = timer_cycles();                                                                              \
+        for (size_t i_ = 0; i_ < ARRAY_COUNT(others_); i_++)                                                           \
+            if (pthread_create(&threads_[i_], NULL, others_[i_], NULL) != 0)                                           \
+                err(1, "a further thread");                                                                            \
+        play(kind, readers, samples, timer_);                                                                          \
+        for (size_t i_ = 0; i_ < ARRAY_COUNT(others_); i_++)                                                           \
+            pthread_join(threads_[i_], NULL);                                                                          \
+        print(samples, (size_t)trip_count);                                                                            \
+    } while (0)
+
+static void rings_init(void)
 {
-    static void *(*const others[])(void *) = { reflect_line, reflect_spsc, reflect_boost };
-    pthread_t other;
-    uint64_t timer = timer_cycles();
-    if (pthread_create(&other, NULL, others[kind], NULL) != 0)
-        err(1, "a second thread");
-    if (kind == LINE)
-        play(LINE, samples, timer);
-    else if (kind == SPSC)
-        play(SPSC, samples, timer);
-    else
-        play(BOOST, samples, timer);
-    pthread_join(other, NULL);
-    print(samples, (size_t)trip_count);
+    struct way *const ways[] = { &there, &back[0], &back[1] };
+    for (size_t i = 0; i < ARRAY_COUNT(ways); i++)
+        ways[i]->ring = (struct broadcast_ring){ ways[i]->slots, CELL_COUNT, 1 + RECORD_WORDS, 0 };
 }
 
-static void row_line(double *samples) { round_trips(LINE, samples); }
-static void row_spsc(double *samples) { round_trips(SPSC, samples); }
-static void row_boost(double *samples) { round_trips(BOOST, samples); }
+static void row_line(double *samples) { ROUND_TRIPS(samples, LINE, 1, reflect_line); }
+static void row_spsc(double *samples) { ROUND_TRIPS(samples, SPSC, 1, reflect_spsc); }
+static void row_boost(double *samples) { ROUND_TRIPS(samples, BOOST, 1, reflect_boost); }
+
+static void row_broadcast(double *samples)
+{
+    rings_init();
+    ROUND_TRIPS(samples, BROADCAST, 1, reflect_broadcast);
+}
+
+static void row_broadcast_2(double *samples)
+{
+    rings_init();
+    if (CPU_COUNT(&allowed) > READERS_MAX)
+        ROUND_TRIPS(samples, BROADCAST, 2, reflect_broadcast, reflect_second);
+    else
+        ROUND_TRIPS(samples, BROADCAST, 2, reflect_both);
+}
 
 /* ---- On one CPU ---- */
 
@@ -312,6 +355,8 @@ static const struct row {
     { "line", row_line },
     { "spsc", row_spsc },
     { "spsc-boost", row_boost },
+    { "broadcast", row_broadcast },
+    { "broadcast-2", row_broadcast_2 },
     { "pool", row_pool },
     { "pool-malloc", row_malloc },
     { "seqlock-read", row_seqlock_read },

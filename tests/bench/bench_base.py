@@ -14,7 +14,8 @@ BUILD = ROOT / os.environ.get("BUILD", "build")
 REPEAT = int(os.environ.get("REPEAT", "5"))
 COUNT = 10000 if os.environ.get("QUICK") else 100000
 # Row, the public program beside it, and the required figure.
-ROWS = (("line", "", ""), ("spsc", "spsc-boost", "at most 1.3 of line"), ("pool", "pool-malloc", "at most 10 ns"),
+ROWS = (("line", "", ""), ("spsc", "spsc-boost", "at most 1.3 of line"),
+        ("broadcast", "", "at most 1.3 of line"), ("broadcast-2", "", ""), ("pool", "pool-malloc", "at most 10 ns"),
         ("seqlock-read", "seqlock-read-urcu", ""), ("seqlock-write", "seqlock-write-urcu", ""), ("stamp", "", ""),
         ("clock", "clock-linux", ""))
 
@@ -46,7 +47,8 @@ def main():
                for row in rows.rows}
     for name, other, asked in ROWS:
         print(f"{name:14} {figures[name]}   {other:18} {figures.get(other, ''):30} {asked}")
-    print(f"spsc is {best['spsc'] / best['line']:.2f} of line")
+    for name in ("spsc", "broadcast", "broadcast-2"):
+        print(f"{name} is {best[name] / best['line']:.2f} of line")
 
 
 if __name__ == "__main__":
