@@ -18,26 +18,6 @@ static void scalar_write(uint32_t *row, const uint8_t *digits, size_t count)
     ASSERT((bad & tops) == 0);
 }
 
-static uint64_t scalar_sum(const uint8_t *digits, const uint64_t *weights, size_t count)
-{
-    uint64_t sum = 0;
-#pragma GCC unroll 8
-    for (size_t i = 0; i < count; i++)
-        sum += (uint64_t)(digits[i] - '0') * weights[i];
-    return sum;
-}
-
-static uint32_t scalar_scan(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance,
-                            uint64_t *sum)
-{
-    for (uint32_t taken = 1; taken <= count; taken++) {
-        *sum += (uint64_t)(digits[taken - 1] - '0') * weights[taken - 1];
-        if (*sum <= tolerance)
-            return taken;
-    }
-    return 0;
-}
-
 static uint32_t scalar_candidates(const struct modulus_probe *probe, const uint8_t *at, uint32_t least, uint32_t n,
                                   uint32_t *list, uint32_t max)
 {
@@ -60,7 +40,5 @@ const struct simd_ops simd_ops_scalar = {
     .digits_min = UINT32_MAX,
     .lanes = FILTER_LANES_MIN,
     .write = scalar_write,
-    .sum = scalar_sum,
-    .scan = scalar_scan,
     .candidates = scalar_candidates,
 };

@@ -1,5 +1,5 @@
 /* The sums of digits times weights, which differ between the variants. A variant that hashes each modulus has no
- * probes: its fill_cache and its probe are NULL. */
+ * probes, and verifies no hits: it has `write` and `candidates` alone. */
 #pragma once
 
 #include "app/matcher/filter.h"
