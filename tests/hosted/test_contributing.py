@@ -71,9 +71,11 @@ def test_the_walk_through_makes_a_program(tmp_path):
     clean = {name: value for name, value in os.environ.items()
              if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "PYTHONPATH", "SLOW")}
     block = walk_through().replace("make PROGRAM", "make -s -j2 PROGRAM")
-    ending = "trap 'for job in $(jobs -p); do kill $job; done' EXIT"      # a step that fails leaves no program running
-    done = subprocess.run([*machine.unshare_words(), "sh", "-ec", f"{ending}\nip link set lo up\n{block}\n{REST}"], cwd=tree,
-                          env={**clean, "CLIENT": CLIENT}, capture_output=True, text=True, timeout=BUILD_AND_PLAY_S)
+    # A step that fails leaves no program running.
+    ending = "trap 'for job in $(jobs -p); do kill $job || :; done' EXIT"
+    words = [*machine.unshare_words(), "sh", "-ec", f"{ending}\nip link set lo up\n{block}\n{REST}"]
+    done = subprocess.run(words, cwd=tree, env={**clean, "CLIENT": CLIENT}, capture_output=True, text=True,
+                          timeout=BUILD_AND_PLAY_S)
     said = (done.stdout + done.stderr)[-5000:]
     assert done.returncode == 0, said
     assert "1 passed, 0 failed" in done.stdout and "linux: 5 times hello" in done.stdout, said

@@ -29,6 +29,7 @@ def test_contract(stack):
 @pytest.mark.parametrize("name", CASES)
 def test_transport(name, stack):
     driver = PROGRAMS / f"stdin_driver-{stack}"
-    done = subprocess.run([*machine.unshare_words(), sys.executable, HERE / "cases.py", name], capture_output=True, text=True,
-                          timeout=240, cwd=ROOT, env={**os.environ, "STDIN_DRIVER": str(driver), "STACK": stack})
+    words = [*machine.unshare_words(), sys.executable, HERE / "cases.py", name]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=240, cwd=ROOT,
+                          env={**os.environ, "STDIN_DRIVER": str(driver), "STACK": stack})
     assert done.returncode == 0, f"{name} over {stack}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
