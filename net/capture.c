@@ -227,6 +227,12 @@ static void poll(struct netdev *device)
     capture.below->poll(device);
 }
 
+static void groups_set(struct netdev *device, const uint8_t (*groups)[NETDEV_MAC_BYTES], uint32_t count)
+{
+    if (capture.below->groups_set != NULL)
+        capture.below->groups_set(device, groups, count);
+}
+
 static const struct netdev_ops capture_ops = {
     .rx_borrow = rx_borrow,
     .rx_release = rx_release,
@@ -234,6 +240,7 @@ static const struct netdev_ops capture_ops = {
     .tx_publish = tx_publish,
     .tx_release = tx_release,
     .poll = poll,
+    .groups_set = groups_set,
 };
 
 /* ---- set-up and reading ---- */

@@ -19,6 +19,7 @@ enum {
     NETDEV_MAC_BYTES = 6,
     NETDEV_FRAME_BYTES_MAX = 1514, /* Ethernet header and 1500 bytes; larger MTUs are clamped to this */
     NETDEV_TAGS_BYTES_MAX = 8,     /* two VLAN tags, which vlan_strip takes off received frames */
+    NETDEV_GROUP_COUNT_MAX = 9,    /* multicast groups: 8 of the program, and that of all systems */
     NETDEV_RX_BORROWED_MAX = 64,   /* frames borrowed at once: reassembly and out-of-order segments */
     NETDEV_TX_BUFFER_COUNT = 256,  /* transmit buffers of a machine's device */
 };
@@ -78,6 +79,11 @@ struct netdev_ops {
     /* Does the work that may wait: refills receive buffers, reclaims sent ones, reads the link state. Called in idle
      * time, and by the device itself when it would otherwise run dry. */
     void (*poll)(struct netdev *device);
+
+    /* Replaces the list of the groups whose frames are wanted, `count` Ethernet addresses, copied. Frames to all and to
+     * the device itself are wanted in any case. NULL: the device has no filter. A device may pass on other frames too:
+     * the stack checks. */
+    void (*groups_set)(struct netdev *device, const uint8_t (*groups)[NETDEV_MAC_BYTES], uint32_t count);
 };
 
 struct netdev {

@@ -322,7 +322,7 @@ static void tx_release(struct netdev *device, struct tx_buffer *buffer)
 
 /* The silence after which the device's state is read, and the time between two readings: one to two seconds. A
  * reading costs an exit, some of them 10 us long. While frames come in, device and link are alive. Only a device that
- * may ask for an announcement is read then, too. */
+ * may ask for an announcement, or has yet to get its table of groups, is read then, too. */
 static const uint64_t STATE_READ_CYCLES = BIT(32);
 
 /* The time after which the device is kicked again if it asked for a kick and got none: 26 us at 2.5 GHz. By virtio
@@ -357,26 +357,81 @@ static void rekick(struct virtio_net *net, uint64_t now_cycles)
     }
 }
 
-/* virtio 1.2 §5.1.6.5.4: Has the stack announce our address, and acknowledges the request. The device shows its request
- * until it has seen that; a command that is still under way is kicked again, and not sent twice. */
-static void announce(struct virtio_net *net)
+/* Returns true if a command may be sent. One that is still under way is kicked again, and not sent twice. */
+__attribute__((cold, noinline)) static bool control_is_free(struct virtio_net *net)
 {
     struct virtqueue *queue = &net->control;
     uint32_t written;
-    ASSERT(net->announces);
+    ASSERT(net->announces || net->filters);
     if (virtqueue_pending(queue) != 0)
         virtqueue_take(queue, &written);
-    if (virtqueue_in_flight(queue) == 0) {
-        net->device.announce = true;
-        virtio_net_counters.announcements++;
-        net->command = (struct virtio_net_ctrl){ VIRTIO_NET_CTRL_ANNOUNCE, VIRTIO_NET_CTRL_ANNOUNCE_ACK,
-                                                 VIRTIO_NET_ERR };
-        virtqueue_place(queue, 0, &net->command, sizeof net->command);
-        virtqueue_expose(queue);
-    }
-    net->broken = queue->fault;
+    if (queue->fault)
+        net->broken = queue->fault;
+    else if (virtqueue_in_flight(queue) == 0)
+        return true;
     net->bus->ops->kick(net->bus, VIRTIO_NET_CONTROLQ);
     virtio_net_counters.state_exits++;
+    return false;
+}
+
+/* Sends a command, whose data stand after its head already. */
+__attribute__((cold, noinline)) static void control_send(struct virtio_net *net, uint8_t class, uint8_t command,
+                                                         uint32_t data_bytes)
+{
+    struct virtqueue *queue = &net->control;
+    uint32_t bytes = VIRTIO_NET_CTRL_HEAD_BYTES + data_bytes;
+    ASSERT(bytes + VIRTIO_NET_CTRL_ACK_BYTES <= sizeof net->command);
+    net->command[0] = class;
+    net->command[1] = command;
+    net->command[bytes] = VIRTIO_NET_ERR;
+    queue->head_bytes = (uint8_t)bytes;
+    virtqueue_place(queue, 0, net->command, bytes + VIRTIO_NET_CTRL_ACK_BYTES);
+    virtqueue_expose_fenced(queue);
+    net->bus->ops->kick(net->bus, VIRTIO_NET_CONTROLQ);
+    virtio_net_counters.state_exits++;
+}
+
+/* virtio 1.2 §5.1.6.5.4: Has the stack announce our address, and acknowledges the request. The device shows its request
+ * until it has seen that. */
+__attribute__((cold, noinline)) static void announce(struct virtio_net *net)
+{
+    ASSERT(net->announces);
+    if (!control_is_free(net))
+        return;
+    net->device.announce = true;
+    virtio_net_counters.announcements++;
+    control_send(net, VIRTIO_NET_CTRL_ANNOUNCE, VIRTIO_NET_CTRL_ANNOUNCE_ACK, 0);
+}
+
+/* virtio 1.2 §5.1.6.5.2: Gives the device the table of groups; if another command is under way, at the next reading of
+ * the state. The device's mode stays as it is: one without a filter passes everything on, and the stack checks. */
+__attribute__((cold, noinline)) static void groups_send(struct virtio_net *net)
+{
+    uint8_t *data = net->command + VIRTIO_NET_CTRL_HEAD_BYTES;
+    ASSERT(net->filters && net->groups_due);
+    if (!control_is_free(net))
+        return;
+    uint32_t bytes = net->group_count * (uint32_t)NETDEV_MAC_BYTES;
+    store_le32(data, 0);
+    store_le32(data + 4, net->group_count);
+    memcpy(data + 8, net->groups, bytes);
+    net->groups_due = false;
+    net->reads_always = net->announces;
+    virtio_net_counters.group_tables++;
+    control_send(net, VIRTIO_NET_CTRL_MAC, VIRTIO_NET_CTRL_MAC_TABLE_SET, 8 + bytes);
+}
+
+__attribute__((cold)) static void groups_set(struct netdev *device, const uint8_t (*groups)[NETDEV_MAC_BYTES],
+                                             uint32_t count)
+{
+    struct virtio_net *net = virtio_net_of(device);
+    ASSERT(count <= NETDEV_GROUP_COUNT_MAX);
+    if (!net->filters || net->broken)
+        return;
+    memcpy(net->groups, groups, count * sizeof *groups);
+    net->group_count = (uint8_t)count;
+    net->groups_due = net->reads_always = true;
+    groups_send(net);
 }
 
 static void state_read(struct virtio_net *net)
@@ -395,6 +450,8 @@ static void state_read(struct virtio_net *net)
         if (net->announces && (state & VIRTIO_NET_S_ANNOUNCE))
             announce(net);
     }
+    if (net->groups_due)
+        groups_send(net);
 }
 
 static void poll(struct netdev *device)
@@ -423,7 +480,7 @@ static void poll(struct netdev *device)
     hot_fetch(net->bus, VIRTIO_BUS_HOT_BYTES);
     uint64_t now_cycles = cycles_now();
     rekick(net, now_cycles);
-    if (net->rx.used_idx != net->last_rx_idx && !net->announces) {
+    if (net->rx.used_idx != net->last_rx_idx && !net->reads_always) {
         net->last_rx_idx = net->rx.used_idx;
         net->last_rx_cycles = now_cycles;
     } else if (now_cycles - net->last_rx_cycles >= STATE_READ_CYCLES) {
@@ -458,13 +515,14 @@ const struct netdev_ops virtio_net_ops = {
     .tx_publish = tx_publish,
     .tx_release = tx_release,
     .poll = poll,
+    .groups_set = groups_set,
 };
 
 void virtio_net_check(const struct virtio_net *net)
 {
     virtqueue_check(&net->rx);
     virtqueue_check(&net->tx);
-    if (net->announces)
+    if (net->announces || net->filters)
         virtqueue_check(&net->control);
     uint32_t rx_free = 0, tx_free = 0, tx_sent = 0;
     for (uint32_t i = 0; i < VIRTIO_NET_RX_BUFFER_COUNT; i++)
@@ -522,6 +580,7 @@ struct counter_group virtio_net_counter_group(void)
         COUNTER("virtio_net.", virtio_net_counters, rx_drop_long),
         COUNTER("virtio_net.", virtio_net_counters, rx_drop_bad_merge),
         COUNTER("virtio_net.", virtio_net_counters, announcements),
+        COUNTER("virtio_net.", virtio_net_counters, group_tables),
         COUNTER("pool.", virtio_net_counters, rx_buffers_free),
         COUNTER("pool.", virtio_net_counters, tx_buffers_free),
     };

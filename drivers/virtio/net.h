@@ -83,6 +83,10 @@ enum {
     /* The offset of the Ethernet header in a buffer. virtio's header has room in front of it within the first line, and
      * the offset is 2 past a multiple of 16 (netdev.h). */
     VIRTIO_NET_FRAME_OFFSET = 18,
+
+    /* The longest command: the table of the groups, after an empty list of unicast addresses. */
+    VIRTIO_NET_COMMAND_BYTES = VIRTIO_NET_CTRL_HEAD_BYTES + 4 + 4 + NETDEV_GROUP_COUNT_MAX * NETDEV_MAC_BYTES
+                               + VIRTIO_NET_CTRL_ACK_BYTES,
 };
 
 /* The path touches the first line and one of the queues; aligned to 64. */
@@ -97,16 +101,18 @@ struct virtio_net {
 
     _Alignas(64) struct virtqueue rx;
     _Alignas(64) struct virtqueue tx;
-    struct virtqueue control;       /* only if `announces` */
-    struct virtio_net_ctrl command; /* the one that is under way there */
+    struct virtqueue control; /* only if `announces` or `filters` */
 
     uint16_t rx_posted_max; /* buffers that the device has after a refill */
     /* A refill begins at this many missing buffers, because each refill writes a line that the device reads. */
     uint16_t rx_refill_count;
     bool reads_status;  /* VIRTIO_NET_F_STATUS */
     bool announces;     /* VIRTIO_NET_F_GUEST_ANNOUNCE, and the queue to acknowledge with */
+    bool filters;       /* VIRTIO_NET_F_CTRL_RX, and the queue for the table of groups */
+    bool groups_due;    /* the device does not have the table yet */
+    bool reads_always;  /* the state is read under traffic too: `announces` or `groups_due` */
     const char *broken; /* NULL, or why the device is not used any more */
-    /* The time of the newest reading of the state. Unless `announces`, the time of the newest frame. */
+    /* The time of the newest reading of the state. Unless `reads_always`, the time of the newest frame. */
     uint64_t last_rx_cycles;
     uint16_t last_rx_idx; /* rx.used_idx at that time */
     struct virtio_net_stall {
@@ -120,6 +126,10 @@ struct virtio_net {
     uint16_t tx_free[VIRTIO_NET_TX_BUFFER_COUNT];
     bool rx_is_free[VIRTIO_NET_RX_BUFFER_COUNT];
     struct tx_buffer tx_buffer[VIRTIO_NET_TX_BUFFER_COUNT];
+
+    uint8_t command[VIRTIO_NET_COMMAND_BYTES]; /* the one that is under way on the control queue */
+    uint8_t group_count;
+    uint8_t groups[NETDEV_GROUP_COUNT_MAX][NETDEV_MAC_BYTES];
 };
 static_assert(offsetof(struct virtio_net, rx) == 64 && sizeof(struct virtqueue) == 64, "one cache line each");
 
@@ -161,6 +171,7 @@ struct virtio_net_counters {
     uint64_t rx_drop_long;                     /* more than NETDEV_FRAME_BYTES_MAX, or than the buffer holds */
     uint64_t rx_drop_bad_merge;                /* several buffers that together are too short or too long */
     uint64_t announcements;                    /* asked for by the device, after a migration */
+    uint64_t group_tables;                     /* given to the device's filter */
     uint64_t rx_buffers_free, tx_buffers_free; /* as virtio_net_levels saw them last */
 };
 extern struct virtio_net_counters virtio_net_counters;

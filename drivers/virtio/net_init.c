@@ -18,14 +18,14 @@ enum {
     CONFIG_TRY_COUNT_MAX = 10,
 };
 
-/* virtio 1.2 §5.1.3.1, §5.1.4: GUEST_ANNOUNCE takes the control queue and the status field. */
-#define ANNOUNCE_FEATURES (BIT(VIRTIO_NET_F_GUEST_ANNOUNCE) | BIT(VIRTIO_NET_F_CTRL_VQ))
+/* The features that take the control queue. */
+#define CONTROL_FEATURES (BIT(VIRTIO_NET_F_GUEST_ANNOUNCE) | BIT(VIRTIO_NET_F_CTRL_RX))
 
 /* RING_PACKED, MQ and segmentation are among the features that are left out. */
 static const uint64_t WANTED_FEATURES =
     BIT(VIRTIO_F_VERSION_1) | BIT(VIRTIO_F_ANY_LAYOUT) | BIT(VIRTIO_F_EVENT_IDX) | BIT(VIRTIO_NET_F_MAC)
     | BIT(VIRTIO_NET_F_STATUS) | BIT(VIRTIO_NET_F_MTU) | BIT(VIRTIO_NET_F_CSUM) | BIT(VIRTIO_NET_F_GUEST_CSUM)
-    | BIT(VIRTIO_NET_F_MRG_RXBUF) | ANNOUNCE_FEATURES |
+    | BIT(VIRTIO_NET_F_MRG_RXBUF) | BIT(VIRTIO_NET_F_CTRL_VQ) | CONTROL_FEATURES |
     /* virtio 1.2 §6.1: a device implemented in hardware asks for the platform's barriers; on x86 they are the ones
      * used here. */
     BIT(VIRTIO_F_ORDER_PLATFORM) | BIT(VIRTIO_F_ACCESS_PLATFORM);
@@ -90,6 +90,20 @@ static bool mtu_usable(struct virtio_net *net, uint64_t offered)
     return true;
 }
 
+/* virtio 1.2 §5.1.3.1, §5.1.4: GUEST_ANNOUNCE takes the control queue and the status field, CTRL_RX the control queue.
+ * Its command has data, which a legacy device without ANY_LAYOUT may want in a descriptor of their own. */
+static void control_features_agree(struct virtio_net *net)
+{
+    uint64_t possible = has(net, VIRTIO_NET_F_CTRL_VQ) ? CONTROL_FEATURES : 0;
+    if (!has(net, VIRTIO_NET_F_STATUS))
+        possible &= ~BIT(VIRTIO_NET_F_GUEST_ANNOUNCE);
+    if (net->bus->legacy && !has(net, VIRTIO_F_ANY_LAYOUT))
+        possible &= ~BIT(VIRTIO_NET_F_CTRL_RX);
+    net->features &= ~CONTROL_FEATURES | possible;
+    if (!(net->features & CONTROL_FEATURES))
+        net->features &= ~BIT(VIRTIO_NET_F_CTRL_VQ);
+}
+
 /* Does steps 4 to 6. */
 static enum virtio_net_error features_agree(struct virtio_net *net)
 {
@@ -100,8 +114,7 @@ static enum virtio_net_error features_agree(struct virtio_net *net)
      * feature is driven all the same. */
     if (bus->behind != NULL)
         net->features &= ~BIT(VIRTIO_F_ACCESS_PLATFORM);
-    if ((net->features & ANNOUNCE_FEATURES) != ANNOUNCE_FEATURES || !has(net, VIRTIO_NET_F_STATUS))
-        net->features &= ~ANNOUNCE_FEATURES;
+    control_features_agree(net);
     if (!mtu_usable(net, offered))
         net->features &= ~BIT(VIRTIO_NET_F_MTU);
     if (bus->legacy)
@@ -187,7 +200,7 @@ static enum virtio_net_error queue_init(struct virtio_net *net, struct virtqueue
         .size = size,
         .used_align_bytes = bus->legacy ? VIRTQ_LEGACY_ALIGN_BYTES : 64,
         .chain_count = chain_count,
-        .head_bytes = control ? offsetof(struct virtio_net_ctrl, ack) : net->header_bytes,
+        .head_bytes = control ? VIRTIO_NET_CTRL_HEAD_BYTES : net->header_bytes,
         .device_writes = number == VIRTIO_NET_RECEIVEQ,
         .device_answers = control,
         .event_index = has(net, VIRTIO_F_EVENT_IDX),
@@ -218,9 +231,11 @@ static enum virtio_net_error bring_up(struct virtio_net *net)
     if ((error = queue_init(net, &net->rx, VIRTIO_NET_RECEIVEQ, VIRTIO_NET_RX_SLOT_COUNT_MAX)) != VIRTIO_NET_OK
         || (error = queue_init(net, &net->tx, VIRTIO_NET_TRANSMITQ, VIRTIO_NET_TX_SLOT_COUNT_MAX)) != VIRTIO_NET_OK)
         return error;
-    /* The machine plays without announcements if the third queue cannot be had. */
-    net->announces = has(net, VIRTIO_NET_F_GUEST_ANNOUNCE)
-                     && queue_init(net, &net->control, VIRTIO_NET_CONTROLQ, 1) == VIRTIO_NET_OK;
+    /* The machine plays without announcements and filter if the third queue cannot be had. */
+    bool control = has(net, VIRTIO_NET_F_CTRL_VQ)
+                   && queue_init(net, &net->control, VIRTIO_NET_CONTROLQ, 1) == VIRTIO_NET_OK;
+    net->announces = net->reads_always = control && has(net, VIRTIO_NET_F_GUEST_ANNOUNCE);
+    net->filters = control && has(net, VIRTIO_NET_F_CTRL_RX);
     virtio_net_buffers_init(net);
     ASSERT(net->rx_posted_max != 0);
     bool kick = virtio_net_rx_post(net);
@@ -293,6 +308,7 @@ static const struct {
     { VIRTIO_NET_F_MRG_RXBUF, "MRG_RXBUF" },
     { VIRTIO_NET_F_CTRL_VQ, "CTRL_VQ" },
     { VIRTIO_NET_F_GUEST_ANNOUNCE, "GUEST_ANNOUNCE" },
+    { VIRTIO_NET_F_CTRL_RX, "CTRL_RX" },
 };
 
 size_t virtio_net_describe(const struct virtio_net *net, char *out, size_t out_bytes)

@@ -26,6 +26,7 @@ enum {
     VIRTIO_NET_F_MRG_RXBUF = 15,
     VIRTIO_NET_F_STATUS = 16,
     VIRTIO_NET_F_CTRL_VQ = 17,
+    VIRTIO_NET_F_CTRL_RX = 18,
     VIRTIO_NET_F_GUEST_ANNOUNCE = 21,
     VIRTIO_F_ANY_LAYOUT = 27, /* legacy only */
     VIRTIO_F_EVENT_IDX = 29,
@@ -184,18 +185,20 @@ enum {
     VIRTIO_NET_MTU_BYTES_MIN = 68, /* virtio 1.2 §5.1.4.1 */
 };
 
-/* virtio 1.2 §5.1.6.5 Control Virtqueue, and §5.1.6.5.4 Gratuitous Packet Sending: a command without data. */
+/* virtio 1.2 §5.1.6.5 Control Virtqueue: a class, a command of it, the command's data, then the ack, which the device
+ * writes. §5.1.6.5.2 Setting MAC Address Filtering: two lists of addresses, unicast first, each after its le32 length.
+ * §5.1.6.5.4 Gratuitous Packet Sending: no data. */
 enum {
+    VIRTIO_NET_CTRL_MAC = 1,
+    VIRTIO_NET_CTRL_MAC_TABLE_SET = 0,
     VIRTIO_NET_CTRL_ANNOUNCE = 3,
     VIRTIO_NET_CTRL_ANNOUNCE_ACK = 0,
     VIRTIO_NET_ERR = 1,
 };
-struct virtio_net_ctrl {
-    uint8_t class;
-    uint8_t command;
-    uint8_t ack; /* written by the device */
+enum {
+    VIRTIO_NET_CTRL_HEAD_BYTES = 2,
+    VIRTIO_NET_CTRL_ACK_BYTES = 1,
 };
-static_assert(sizeof(struct virtio_net_ctrl) == 3, "virtio 1.2 §5.1.6.5");
 
 /* virtio 1.2 §5.1.6 Device Operation: the header in front of each packet. */
 enum {

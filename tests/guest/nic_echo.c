@@ -2,7 +2,8 @@
  *
  * By EtherType (IEEE 802, local experimental and the next ones): ECHO is returned with the addresses swapped. HOLD is
  * returned too, but its receive buffer stays borrowed until NETDEV_RX_BORROWED_MAX are. COUNTERS is answered with the
- * driver's counters, 8 bytes each. RESET ends the machine. Link changes go to the log. With the word "sleep" on the
+ * driver's counters, 8 bytes each. GROUPS is returned, and its bytes become the device's table of groups: a count and
+ * the addresses. RESET ends the machine. Link changes go to the log. With the word "sleep" on the
  * command line the machine sleeps between frames, for seconds. A frame that fails to wake it comes back too late. */
 #include <string.h>
 
@@ -23,7 +24,7 @@
 #include "kernel/time/clock.h"
 #include "kernel/time/sleep.h"
 
-enum { ECHO = 0x88b5, HOLD = 0x88b6, COUNTERS = 0x88b7, RESET = 0x88b8 };
+enum { ECHO = 0x88b5, HOLD = 0x88b6, COUNTERS = 0x88b7, RESET = 0x88b8, GROUPS = 0x88b9 };
 enum { ETHERNET_BYTES = 14, POLL_TURNS = 64 };
 
 static struct boot_info boot;
@@ -85,6 +86,11 @@ static void take(const struct frame *frame)
         return;
     case RESET:
         shutdown("ordered");
+    case GROUPS:
+        device->ops->groups_set(device, (const uint8_t(*)[NETDEV_MAC_BYTES])(frame->data + ETHERNET_BYTES + 1),
+                                frame->data[ETHERNET_BYTES]);
+        answer(frame);
+        break;
     case ECHO:
     case COUNTERS:
         answer(frame);

@@ -49,7 +49,7 @@ def test_announcement_follows_the_hosts_wish(image, words, machine, device, busy
 
 
 def test_device_without_the_feature_plays(wire):
-    device = f"virtio-net-pci,guest_announce=off,netdev=n,mac={MAC.hex(':')}"
+    device = f"virtio-net-pci,guest_announce=off,ctrl_rx=off,netdev=n,mac={MAC.hex(':')}"
     options = [*qemu.kernel(WORDS, image=ECHO), "-netdev", wire.netdev, "-device", device]
     with qemu.Machine(options, network=True) as guest:
         guest.wait_for("echo: running, TCP/IP stack")

@@ -11,7 +11,7 @@ import time
 import pytest
 from vm import qemu
 
-ECHO, HOLD, COUNTERS, RESET = 0x88B5, 0x88B6, 0x88B7, 0x88B8
+ECHO, HOLD, COUNTERS, RESET, GROUPS = 0x88B5, 0x88B6, 0x88B7, 0x88B8, 0x88B9
 COUNTER_NAMES = ("rx_frames", "tx_frames", "rx_kicks", "tx_kicks", "rx_rekicks", "tx_rekicks", "state_exits",
                  "tx_ring_full", "tx_still_held", "tx_no_buffer", "rx_merged", "rx_drop_short", "rx_drop_long",
                  "rx_drop_bad_merge")
@@ -36,7 +36,7 @@ ROWS = {
     "transitional": ("pc", "virtio-net-pci", [], r"1af4:1000, transitional"),
     "modern": ("q35", "virtio-net-pci,disable-legacy=on", [], r"1af4:1041, modern, features VERSION_1 EVENT_IDX"),
     "modern-plain": ("q35", "virtio-net-pci,disable-legacy=on,mrg_rxbuf=off,event_idx=off,host_mtu=1400,"
-                     "guest_announce=off", [],
+                     "guest_announce=off,ctrl_rx=off", [],
                      r"modern, features VERSION_1 MAC STATUS MTU, .* mtu 1400"),
     "modern-large-ring": ("q35", "virtio-net-pci,disable-legacy=on,rx_queue_size=1024", [],
                           r"modern, .* rx 256 tx 256"),
@@ -134,6 +134,25 @@ def test_frames_that_are_too_long_are_dropped_and_counted(merging, wire):
         assert seen["rx_drop_long"] == 1 and seen["rx_drop_bad_merge"] == 3, seen
     else:
         assert seen["rx_drop_long"] == 1 and seen["rx_frames"] == 9, seen       # QEMU delivers no larger frame
+
+
+@pytest.mark.parametrize("machine, device", [
+    ("q35", "virtio-net-pci,disable-legacy=on"), ("q35", "virtio-net-pci,disable-legacy=on,guest_announce=off"),
+    ("pc", "virtio-net-pci,disable-modern=on"), ("microvm", "virtio-net-device")],
+    ids=["modern", "modern-without-announcements", "legacy", "mmio"])
+def test_groups_are_in_the_devices_filter(machine, device, wire):
+    """QEMU shows the table of the device, and passes other frames on all the same: its device begins promiscuous."""
+    groups = [bytes.fromhex(f"01005e0101{n:02x}") for n in range(9)]
+    with start(wire, machine, device) as guest:
+        guest.wait_for("echoing")
+        for count in (2, 9, 0, 1):
+            wire.send(frame(GROUPS, bytes([count]) + b"".join(groups[:count]) + bytes(60)))
+            assert wire.receive()[12:14] == struct.pack(">H", GROUPS)
+            wanted, deadline = sorted(group.hex(":") for group in groups[:count]), time.monotonic() + qemu.PATIENCE_S
+            while sorted(guest.qmp("query-rx-filter")[0]["multicast-table"]) != wanted:
+                assert time.monotonic() < deadline, guest.qmp("query-rx-filter")
+            exchange(wire, random.Random(SEED), 8, ECHO)
+        assert guest.qmp("query-rx-filter")[0]["unicast-table"] == []
 
 
 def cpu_seconds(pid):

@@ -185,7 +185,7 @@ void virtio_model_init(struct virtio_model *model, enum virtio_model_kind kind)
         },
         .offered = BIT(VIRTIO_F_EVENT_IDX) | BIT(VIRTIO_NET_F_MAC) | BIT(VIRTIO_NET_F_STATUS) | BIT(VIRTIO_NET_F_MTU) |
                    BIT(VIRTIO_NET_F_CSUM) | BIT(VIRTIO_NET_F_GUEST_CSUM) | BIT(VIRTIO_NET_F_MRG_RXBUF) |
-                   BIT(VIRTIO_NET_F_CTRL_VQ) | BIT(VIRTIO_NET_F_GUEST_ANNOUNCE) |
+                   BIT(VIRTIO_NET_F_CTRL_VQ) | BIT(VIRTIO_NET_F_GUEST_ANNOUNCE) | BIT(VIRTIO_NET_F_CTRL_RX) |
                    (kind == VIRTIO_MODEL_MODERN ? BIT(VIRTIO_F_VERSION_1) : BIT(VIRTIO_F_ANY_LAYOUT)),
         .mac = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 },
         .mtu_bytes = 1500,
@@ -340,9 +340,12 @@ bool virtio_model_control_take(struct virtio_model *model, struct virtio_model_c
     control->head = queue->avail->ring[queue->avail_taken++ & (queue->size - 1)];
     const struct virtq_desc *command = &queue->desc[control->head],
                             *ack = &queue->desc[command->next & (queue->size - 1u)];
-    if (command->flags != VIRTQ_DESC_F_NEXT || command->len != 2 || ack->flags != VIRTQ_DESC_F_WRITE || ack->len != 1)
-        violate(model, "a command is not class and command, and a byte to write (§5.1.6.5)");
+    if (command->flags != VIRTQ_DESC_F_NEXT || command->len < 2 || ack->flags != VIRTQ_DESC_F_WRITE || ack->len != 1)
+        violate(model, "a command is not class, command and data, and a byte to write (§5.1.6.5)");
     control->command = (const uint8_t *)(uintptr_t)command->addr;
+    control->bytes = command->len;
+    if (control->command[0] == VIRTIO_NET_CTRL_MAC && !virtio_model_has(model, VIRTIO_NET_F_CTRL_RX))
+        violate(model, "a table of addresses without VIRTIO_NET_F_CTRL_RX (§5.1.6.5.2.2)");
     control->ack = (uint8_t *)(uintptr_t)ack->addr;
     return true;
 }

@@ -83,9 +83,10 @@ bool virtio_model_transmit_take(struct virtio_model *model, struct virtio_model_
 /* Gives a packet's buffers back; packets may be given back in any order. */
 void virtio_model_transmit_done(struct virtio_model *model, const struct virtio_model_packet *packet);
 
-/* A command on the control queue: class and command, and the place of the answer. */
+/* A command on the control queue: class, command and data, and the place of the answer. */
 struct virtio_model_control {
     uint16_t head;
+    uint32_t bytes;
     const uint8_t *command;
     uint8_t *ack;
 };

@@ -323,6 +323,24 @@ TEST(a_frame_that_the_device_refuses_is_none)
     device->ops->tx_release(device, buffer);
 }
 
+static uint32_t groups_given;
+static void large_groups_set(struct netdev *large, const uint8_t (*groups)[NETDEV_MAC_BYTES], uint32_t count)
+{
+    (void)large, (void)groups;
+    groups_given += count;
+}
+
+TEST(groups_go_on_to_the_device_that_has_a_filter)
+{
+    static const struct netdev_ops ops = { .groups_set = large_groups_set };
+    static const uint8_t groups[2][NETDEV_MAC_BYTES];
+    struct netdev large = { .ops = &ops };
+    device->ops->groups_set(device, groups, 2); /* this one has none */
+    capture_attach(&large);
+    large.ops->groups_set(&large, groups, 2);
+    assert_int_equal(groups_given, 2);
+}
+
 TEST(without_a_capture_a_device_keeps_its_operations)
 {
     netdev_memory_init(&wire, mac, false);

@@ -95,9 +95,9 @@ TEST(start_resets_and_agrees_on_common_features)
 {
     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
     model.reset_read_count = 1000;
-    model.offered |= BIT(VIRTIO_F_RING_PACKED) | BIT(18) | BIT(22) | BIT(7) | BIT(11) | BIT(35) | BIT(40);
+    model.offered |= BIT(VIRTIO_F_RING_PACKED) | BIT(19) | BIT(22) | BIT(7) | BIT(11) | BIT(35) | BIT(40);
     uint64_t known = model.offered
-                     & ~(BIT(VIRTIO_F_RING_PACKED) | BIT(18) | BIT(22) | BIT(7) | BIT(11) | BIT(35) | BIT(40));
+                     & ~(BIT(VIRTIO_F_RING_PACKED) | BIT(19) | BIT(22) | BIT(7) | BIT(11) | BIT(35) | BIT(40));
     start();
     assert_true(model.accepted == known);
     assert_int_equal(model.status, 1 | 2 | 4 | 8);
@@ -226,8 +226,8 @@ TEST(report_is_one_line_with_all_properties)
     assert_int_equal(bytes, strlen(text));
     assert_string_equal(
         text,
-        "memory, model, features VERSION_1 EVENT_IDX MAC STATUS MTU CSUM GUEST_CSUM MRG_RXBUF CTRL_VQ GUEST_ANNOUNCE, "
-        "queues rx 256 tx 256, mac 52:54:00:12:34:56, mtu 1500, link up");
+        "memory, model, features VERSION_1 EVENT_IDX MAC STATUS MTU CSUM GUEST_CSUM MRG_RXBUF CTRL_VQ GUEST_ANNOUNCE "
+        "CTRL_RX, queues rx 256 tx 256, mac 52:54:00:12:34:56, mtu 1500, link up");
     char tight[20];
     virtio_net_describe(&net, tight, sizeof tight);
     assert_int_equal(strlen(tight), sizeof tight - 1);
@@ -657,6 +657,7 @@ static void expect_acknowledgement(struct virtio_model_control *control)
 {
     static const uint8_t announce_ack[] = { VIRTIO_NET_CTRL_ANNOUNCE, VIRTIO_NET_CTRL_ANNOUNCE_ACK };
     assert_true(virtio_model_control_take(&model, control));
+    assert_int_equal(control->bytes, sizeof announce_ack);
     assert_memory_equal(control->command, announce_ack, sizeof announce_ack);
     assert_null(model.violation);
 }
@@ -727,7 +728,7 @@ TEST(announcements_take_status_control_queue_and_feature)
     static const unsigned missing[] = { VIRTIO_NET_F_STATUS, VIRTIO_NET_F_CTRL_VQ, VIRTIO_NET_F_GUEST_ANNOUNCE };
     for (size_t i = 0; i < ARRAY_COUNT(missing); i++) {
         virtio_model_init(&model, VIRTIO_MODEL_MODERN);
-        model.offered &= ~BIT(missing[i]);
+        model.offered &= ~(BIT(missing[i]) | BIT(VIRTIO_NET_F_CTRL_RX));
         start();
         assert_false(virtio_model_has(&model, VIRTIO_NET_F_GUEST_ANNOUNCE));
         assert_false(virtio_model_has(&model, VIRTIO_NET_F_CTRL_VQ));
@@ -740,6 +741,114 @@ TEST(announcements_take_status_control_queue_and_feature)
     start();
     silence_passes();
     assert_false(device->announce);
+}
+
+static const uint8_t groups[NETDEV_GROUP_COUNT_MAX][6] = { { 1, 0, 0x5e, 0, 0, 1 }, { 1, 0, 0x5e, 1, 2, 3 } };
+
+/* Checks that a command is the table of the first `count` groups. */
+static void expect_table(struct virtio_model_control *control, uint32_t count)
+{
+    assert_true(virtio_model_control_take(&model, control));
+    assert_null(model.violation);
+    assert_int_equal(control->bytes, 10 + 6 * count);
+    assert_int_equal(control->command[0], VIRTIO_NET_CTRL_MAC);
+    assert_int_equal(control->command[1], VIRTIO_NET_CTRL_MAC_TABLE_SET);
+    assert_int_equal(load_le32(control->command + 2), 0); /* no unicast address besides the device's own */
+    assert_int_equal(load_le32(control->command + 6), count);
+    assert_memory_equal(control->command + 10, groups, 6 * count);
+}
+
+TEST(groups_become_the_table_of_the_devices_filter)
+{
+    static const enum virtio_model_kind kinds[] = { VIRTIO_MODEL_MODERN, VIRTIO_MODEL_LEGACY_PCI,
+                                                    VIRTIO_MODEL_LEGACY_MMIO };
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+        struct virtio_model_control control;
+        start_kind(kinds[i]);
+        uint64_t kicks = model.queue[VIRTIO_NET_CONTROLQ].kick_count;
+        silence_passes();
+        assert_false(virtio_model_control_take(&model, &control)); /* nobody has joined a group */
+        for (uint32_t round = 1; round <= 300; round++) {
+            uint32_t count = round % (NETDEV_GROUP_COUNT_MAX + 1);
+            device->ops->groups_set(device, groups, count);
+            assert_int_equal(model.queue[VIRTIO_NET_CONTROLQ].kick_count, kicks + round);
+            expect_table(&control, count);
+            virtio_model_control_done(&model, &control);
+        }
+        virtio_net_check(&net);
+        assert_null(virtio_net_broken(device));
+        model_memory_free_all();
+    }
+}
+
+TEST(table_that_finds_the_queue_busy_follows_under_traffic_too)
+{
+    struct virtio_model_control control;
+    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    model.offered &= ~BIT(VIRTIO_NET_F_GUEST_ANNOUNCE); /* else the state is read in any case */
+    start();
+    device->ops->groups_set(device, groups, 1);
+    device->ops->groups_set(device, groups, 2);
+    expect_table(&control, 1);
+    assert_false(virtio_model_control_take(&model, &control));
+    virtio_model_control_done(&model, &control);
+    for (int i = 0; i < 2; i++) {
+        deliver_number(60, 1, 0);
+        expect_number(60, 1);
+        silence_passes();
+        assert_int_equal(virtio_model_control_take(&model, &control), i == 0);
+    }
+    uint32_t reads = model.register_reads;
+    deliver_number(60, 1, 0);
+    expect_number(60, 1);
+    silence_passes();
+    assert_int_equal(model.register_reads, reads); /* the table is there: traffic shows that the device lives */
+}
+
+TEST(announcement_and_table_share_the_queue)
+{
+    struct virtio_model_control control;
+    start_kind(VIRTIO_MODEL_MODERN);
+    model.link_status |= VIRTIO_NET_S_ANNOUNCE;
+    silence_passes();
+    device->ops->groups_set(device, groups, 2);
+    expect_acknowledgement(&control);
+    model.link_status &= (uint16_t)~VIRTIO_NET_S_ANNOUNCE;
+    virtio_model_control_done(&model, &control);
+    silence_passes();
+    expect_table(&control, 2);
+    model.link_status |= VIRTIO_NET_S_ANNOUNCE;
+    device->announce = false;
+    silence_passes();
+    assert_false(device->announce); /* the table is still under way */
+    virtio_model_control_done(&model, &control);
+    silence_passes();
+    assert_true(device->announce);
+    expect_acknowledgement(&control);
+}
+
+TEST(device_without_a_filter_gets_no_table)
+{
+    struct {
+        enum virtio_model_kind kind;
+        unsigned missing;
+    } machines[] = {
+        { VIRTIO_MODEL_MODERN, VIRTIO_NET_F_CTRL_RX },
+        { VIRTIO_MODEL_MODERN, VIRTIO_NET_F_CTRL_VQ },
+        { VIRTIO_MODEL_LEGACY_PCI, VIRTIO_F_ANY_LAYOUT }, /* the command's data might have to stand apart */
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(machines); i++) {
+        struct virtio_model_control control;
+        virtio_model_init(&model, machines[i].kind);
+        model.offered &= ~BIT(machines[i].missing);
+        start();
+        assert_false(virtio_model_has(&model, VIRTIO_NET_F_CTRL_RX));
+        device->ops->groups_set(device, groups, 2);
+        silence_passes();
+        assert_false(model.queue[VIRTIO_NET_CONTROLQ].enabled && virtio_model_control_take(&model, &control));
+        assert_null(virtio_net_broken(device));
+        model_memory_free_all();
+    }
 }
 
 TEST(impossible_answer_on_the_control_queue_breaks_the_device)
