@@ -8,7 +8,8 @@
 /* clang-format off */
 #define NET_COUNTERS_ETHERNET(X) \
     X(ethernet, rx_frames) X(ethernet, rx_drop_short) X(ethernet, rx_drop_not_ours) X(ethernet, rx_drop_type) \
-    X(ethernet, rx_drop_vlan) X(ethernet, tx_frames) X(ethernet, tx_no_buffer) X(ethernet, tx_ring_full)
+    X(ethernet, rx_drop_vlan) X(ethernet, rx_drop_group) X(ethernet, tx_frames) X(ethernet, tx_no_buffer) \
+    X(ethernet, tx_ring_full)
 
 #define NET_COUNTERS_ARP(X) \
     X(arp, rx_requests) X(arp, rx_replies) X(arp, rx_drop_malformed) X(arp, rx_drop_unasked) \
@@ -29,6 +30,11 @@
     X(icmp, rx_messages) X(icmp, rx_drop_short) X(icmp, rx_drop_bad_checksum) X(icmp, rx_drop_broadcast) \
     X(icmp, rx_drop_type) X(icmp, rx_drop_bad_quote) X(icmp, rx_errors) X(icmp, tx_echo_replies) \
     X(icmp, tx_errors) X(icmp, tx_drop_rate)
+
+#define NET_COUNTERS_IGMP(X) \
+    X(igmp, rx_queries) X(igmp, rx_reports) X(igmp, rx_drop_length) X(igmp, rx_drop_bad_checksum) \
+    X(igmp, rx_drop_ttl) X(igmp, rx_drop_no_alert) X(igmp, rx_drop_group) X(igmp, rx_drop_type) \
+    X(igmp, tx_reports) X(igmp, tx_leaves)
 
 #define NET_COUNTERS_UDP(X) \
     X(udp, rx_datagrams) X(udp, rx_drop_short) X(udp, rx_drop_length) X(udp, rx_drop_bad_checksum) \
@@ -52,8 +58,8 @@
     X(tcp, rx_marked) X(tcp, window_marked) X(tcp, tx_cookies) X(tcp, rx_cookies)
 
 #define NET_COUNTERS(X) \
-    NET_COUNTERS_ETHERNET(X) NET_COUNTERS_ARP(X) NET_COUNTERS_IPV4(X) NET_COUNTERS_ICMP(X) NET_COUNTERS_UDP(X) \
-    NET_COUNTERS_TCP(X)
+    NET_COUNTERS_ETHERNET(X) NET_COUNTERS_ARP(X) NET_COUNTERS_IPV4(X) NET_COUNTERS_ICMP(X) NET_COUNTERS_IGMP(X) \
+    NET_COUNTERS_UDP(X) NET_COUNTERS_TCP(X)
 /* clang-format on */
 
 struct net_counters {

@@ -124,6 +124,8 @@ static void ipv4_input(struct net_stack *stack, const struct ethernet_frame *fra
                                 && !net_address_datagram(ip, &stack->datagram, now_ns);
     } else if (packet.protocol == IPV4_PROTOCOL_ICMP) {
         icmp_input(stack, &packet, now_ns);
+    } else if (packet.protocol == IPV4_PROTOCOL_IGMP && ip->igmp.operations != NULL) {
+        ip->igmp.operations->accept(ip, &packet, now_ns);
     } else {
         NET_COUNT(stack, ipv4_rx_drop_protocol); /* RFC 1122 §3.2.2.1 */
         icmp_error_send(ip, &packet, ICMP_UNREACHABLE, ICMP_CODE_PROTOCOL_UNREACHABLE, now_ns);
@@ -187,12 +189,17 @@ void net_idle(struct net_stack *stack, uint64_t now_ns)
     arp_poll(&stack->ip, now_ns);
     tcp_bring_up_to_date(stack, now_ns);
     ipv4_reassembly_poll(&stack->ip, now_ns);
+    if (stack->ip.igmp.operations != NULL)
+        stack->ip.igmp.operations->poll(&stack->ip, now_ns);
 }
 
 uint64_t net_next_deadline_ns(const struct net_stack *stack)
 {
-    return min_ns(min_ns(tcp_next_deadline_ns(stack), net_address_next_deadline_ns(&stack->ip)),
-                  min_ns(arp_next_deadline_ns(&stack->ip), ipv4_reassembly_next_deadline_ns(&stack->ip)));
+    const struct net_ip *ip = &stack->ip;
+    bool reports = ip->igmp.operations != NULL && ip->interface.up;
+    uint64_t deadline_ns = min_ns(tcp_next_deadline_ns(stack), reports ? ip->igmp.due_ns : UINT64_MAX);
+    deadline_ns = min_ns(deadline_ns, min_ns(arp_next_deadline_ns(ip), ipv4_reassembly_next_deadline_ns(ip)));
+    return min_ns(deadline_ns, net_address_next_deadline_ns(ip));
 }
 
 /* ---- What must hold ---- */

@@ -26,6 +26,7 @@ enum {
     TRANSPORT_DATAGRAM_BYTES_MAX = 1400,
     TRANSPORT_DATAGRAM_HEAD_BYTES = 28, /* the IPv4 and UDP headers within the MTU */
     TRANSPORT_UDP_PORT_COUNT_MAX = 4,
+    TRANSPORT_GROUP_COUNT_MAX = NETDEV_GROUP_COUNT_MAX - 1, /* multicast groups */
     TRANSPORT_LISTENER_COUNT_MAX = 4,
 };
 
@@ -64,7 +65,7 @@ enum transport_event_kind {
     TRANSPORT_DATA,      /* in-order bytes of the stream: `payload`, 1 to TRANSPORT_DATA_BYTES_MAX */
     TRANSPORT_ENDED,     /* the peer sent FIN: its data ends, ours may go on */
     TRANSPORT_CLOSED,    /* the connection is gone; `reason` says why */
-    TRANSPORT_DATAGRAM,  /* UDP to `port`: `payload`, from address:peer_port */
+    TRANSPORT_DATAGRAM,  /* UDP to to_address:port: `payload`, from address:peer_port */
 };
 
 enum transport_reason {
@@ -78,7 +79,10 @@ enum transport_reason {
 
 struct transport_event {
     enum transport_event_kind kind;
-    enum transport_reason reason;
+    union {
+        enum transport_reason reason; /* TRANSPORT_CLOSED */
+        uint32_t to_address;          /* TRANSPORT_DATAGRAM: ours, a group that is joined, or a broadcast */
+    };
     int connection;
     struct bytes payload; /* borrowed until the next transport_poll */
     uint32_t address;     /* the peer's */
@@ -158,6 +162,14 @@ void transport_abort(int connection, uint64_t now_ns);
 
 /* Receives datagrams to a port. Returns false if the table of ports is full, or the port is bound already. */
 bool transport_udp_bind(uint16_t port);
+
+/* Receives the datagrams to a multicast group (host order), from any source, on every port that is bound. Call at any
+ * time: the group is reported to routers when the network is up. Returns true if the group is joined, or was before.
+ * False: the address is no group or 224.0.0.1, the table of groups is full, or Linux (hosted) has no route to it. */
+bool transport_udp_join(uint32_t group);
+
+/* Ends the reception of a group. Does nothing if the group is not joined. */
+void transport_udp_leave(uint32_t group);
 
 /* Sends one datagram of up to TRANSPORT_DATAGRAM_BYTES_MAX bytes (copied). Returns false if it is longer, if there is
  * no buffer now, or no route. */

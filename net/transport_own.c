@@ -51,6 +51,7 @@ enum {
 };
 
 static_assert((int)NET_BORROWED_BYTES_MAX <= TRANSPORT_DATA_BYTES_MAX, "borrowed payload is one event");
+static_assert((int)IGMP_GROUP_COUNT_MAX == (int)TRANSPORT_GROUP_COUNT_MAX, "transport_udp_join");
 
 /* The part of a connection's life that has been reported to the application. */
 enum reported { REPORTED_NOTHING, REPORTED_OPENING, REPORTED_OPEN, REPORTED_ENDED };
@@ -358,6 +359,7 @@ __attribute__((noinline)) static bool event_datagram(struct transport_event *eve
     *event = (struct transport_event){
         .kind = TRANSPORT_DATAGRAM,
         .connection = -1,
+        .to_address = datagram->destination,
         .payload = datagram->payload,
         .address = datagram->source,
         .peer_port = datagram->source_port,
@@ -564,6 +566,10 @@ bool transport_udp_bind(uint16_t port)
     own.udp_port_count++;
     return true;
 }
+
+bool transport_udp_join(uint32_t group) { return igmp_join(&own.stack->ip, group); }
+
+void transport_udp_leave(uint32_t group) { igmp_leave(&own.stack->ip, group); }
 
 bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_port, const void *data, size_t bytes,
                         uint64_t now_ns)

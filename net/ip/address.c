@@ -25,10 +25,12 @@ static void address_set(struct net_ip *ip, uint32_t address, uint32_t mask, uint
         ipv4_route_add(ip, 0, 0, gateway);
 }
 
-/* Asks the gateway of a new address at once, so that it is known before a connection wants it. */
+/* Asks the gateway of a new address at once, so that it is known before a connection wants it. Groups are reported
+ * again: the switch at the other end of a new link does not know them. */
 static void neighbours_meet(struct net_ip *ip, uint64_t now_ns)
 {
     const struct net_address *a = &ip->address;
+    ip->igmp.announce = true;
     if (a->gateway != 0 && a->gateway_mac_set && a->gateway == a->config.gateway) { /* a new lease may have another */
         arp_set_static(ip, a->gateway, a->config.gateway_mac, now_ns);
         return;
@@ -154,8 +156,10 @@ void net_address_poll(struct net_ip *ip, uint64_t now_ns)
     if (link_up && !a->link_was_up)
         link_came(ip, now_ns);
     a->link_was_up = link_up;
-    if (ip->device->announce && ip->interface.up)
+    if (ip->device->announce && ip->interface.up) {
         arp_announce(ip);
+        ip->igmp.announce = true;
+    }
     ip->device->announce = false; /* an address that is yet to come is announced then */
     if (!a->from_dhcp || !link_up)
         return;

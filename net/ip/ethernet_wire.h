@@ -11,6 +11,12 @@ enum {
     ETHERNET_TYPE_ARP = 0x0806,
 };
 
+/* RFC 1112 §6.4: IPv4 groups have the addresses 01:00:5e:00:00:00 to 01:00:5e:7f:ff:ff. The first 4 bytes of all of
+ * them, and the bits of a group's IPv4 address that its Ethernet address has. */
+#define ETHERNET_IPV4_GROUPS      UINT32_C(0x01005e00)
+#define ETHERNET_IPV4_GROUPS_MASK UINT32_C(0xffffff80)
+#define ETHERNET_IPV4_GROUP_MASK  UINT32_C(0x007fffff)
+
 struct ethernet_wire {
     uint8_t destination[ETHERNET_ADDRESS_BYTES];
     uint8_t source[ETHERNET_ADDRESS_BYTES];

@@ -1,4 +1,5 @@
-/* The IP layer of a stack as one object: a device, an address on it, neighbours, reassembly, ICMP, UDP. No TCP. */
+/* The IP layer of a stack as one object: a device, an address on it, neighbours, reassembly, ICMP, IGMP, UDP. No
+ * TCP. */
 #pragma once
 
 #include "base/assert.h"
@@ -9,6 +10,7 @@
 #include "net/ip/ethernet.h"
 #include "net/ip/icmp.h"
 #include "net/ip/icmp_wire.h"
+#include "net/ip/igmp.h"
 #include "net/ip/ipv4.h"
 #include "net/ip/ipv4_output.h"
 #include "net/ip/ipv4_route.h"
@@ -31,6 +33,7 @@ struct net_ip {
     struct arp arp;
     struct udp udp;
     struct icmp icmp;
+    struct igmp igmp;
     struct net_counters counters;
     uint64_t fragments_full_ns; /* the token bucket of fragments: net/ip/reassembly.c */
     struct ipv4_reassembly reassembly[IPV4_REASSEMBLY_COUNT];

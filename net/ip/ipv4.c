@@ -37,14 +37,18 @@ static bool ipv4_options_acceptable(struct net_ip *ip, const uint8_t *options, u
 static bool ipv4_destination_is_ours(const struct net_ip *ip, uint32_t destination, uint8_t protocol)
 {
     if (ip->interface.up)
-        return destination == ip->interface.address || ipv4_is_broadcast(ip, destination);
+        return destination == ip->interface.address || ipv4_is_broadcast(ip, destination)
+               || ipv4_receives_group(ip, destination, UINT32_MAX);
     return protocol == IPV4_PROTOCOL_UDP;
 }
 
 /* Returns true if a host can have sent from this address. RFC 1122 §3.2.1.3: not from a broadcast, a multicast,
- * ourselves, or 0.0.0.0, which only a DHCP client sends from, and only to servers. */
-static bool ipv4_source_is_possible(const struct net_ip *ip, uint32_t source)
+ * ourselves, or 0.0.0.0. Only a DHCP client sends from there, and only to servers; and, by RFC 4541 §2.1.1, a switch
+ * that asks for groups and has no address. */
+static bool ipv4_source_is_possible(const struct net_ip *ip, uint32_t source, uint8_t protocol)
 {
+    if (source == 0)
+        return protocol == IPV4_PROTOCOL_IGMP;
     return ipv4_address_is_unicast(source) && !ipv4_is_broadcast(ip, source)
            && !(ip->interface.up && source == ip->interface.address);
 }
@@ -93,12 +97,13 @@ bool ipv4_accept(struct net_ip *ip, const struct ethernet_frame *frame, bool che
         .tos = wire->tos,
         .checksum_good = checksum_good,
     };
-    packet->broadcast = frame->broadcast || ipv4_is_broadcast(ip, packet->destination);
+    packet->broadcast = frame->broadcast || ipv4_is_broadcast(ip, packet->destination)
+                        || ipv4_address_is_group(packet->destination);
     if (!ipv4_destination_is_ours(ip, packet->destination, packet->protocol)) {
         IP_COUNT(ip, ipv4_rx_drop_not_ours);
         return false;
     }
-    if (!ipv4_source_is_possible(ip, packet->source)) {
+    if (!ipv4_source_is_possible(ip, packet->source, packet->protocol)) {
         IP_COUNT(ip, ipv4_rx_drop_source);
         return false;
     }

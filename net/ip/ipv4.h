@@ -22,7 +22,7 @@ struct ipv4_packet {
     uint32_t source, destination;
     const uint8_t *link_source; /* the frame's source MAC address; NULL: given up by the reassembly's timer */
     uint8_t protocol, tos;
-    bool broadcast;     /* to more than us: by its IP or its Ethernet address */
+    bool broadcast;     /* to others too: by its IP or its Ethernet address */
     bool checksum_good; /* the device vouches for the transport's checksum */
     bool reassembled;
 };

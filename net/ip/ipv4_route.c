@@ -56,3 +56,13 @@ bool ipv4_is_broadcast(const struct net_ip *ip, uint32_t address)
     return (address & interface->mask) == (interface->address & interface->mask)
            && (host == ~interface->mask || host == 0); /* all ones, and the old form, all zeros */
 }
+
+bool ipv4_receives_group(const struct net_ip *ip, uint32_t group, uint32_t mask)
+{
+    const struct igmp *igmp = &ip->igmp;
+    ASSERT(igmp->received_count <= ARRAY_COUNT(igmp->received));
+    for (uint32_t i = 0; i < igmp->received_count; i++)
+        if (((igmp->received[i] ^ group) & mask) == 0)
+            return true;
+    return false;
+}

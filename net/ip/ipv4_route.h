@@ -20,6 +20,8 @@ static inline bool ipv4_address_is_unicast(uint32_t a)
     return a >> 24 != 0 && !ipv4_address_is_loopback(a) && a >> 28 < 0xe;
 }
 
+static inline bool ipv4_address_is_group(uint32_t a) { return a >> 28 == 0xe; } /* RFC 1112 §4 */
+
 /* A route: destinations with `mask` equal to `destination` go to `gateway`, or directly if it is 0. */
 struct ipv4_route {
     uint32_t destination, mask, gateway;
@@ -40,6 +42,10 @@ bool ipv4_route_add(struct net_ip *ip, uint32_t destination, uint32_t mask, uint
 
 /* Finds the neighbour that a packet for `destination` goes to next. False: there is no route. */
 bool ipv4_next_hop(const struct net_ip *ip, uint32_t destination, uint32_t *next_hop);
+
+/* Returns true if datagrams to a group are received: net/ip/igmp.h. `mask` has the bits that count: all of the address,
+ * or those that an Ethernet address has. */
+bool ipv4_receives_group(const struct net_ip *ip, uint32_t group, uint32_t mask);
 
 /* Returns true if an address means everyone on our link. */
 bool ipv4_is_broadcast(const struct net_ip *ip, uint32_t address);

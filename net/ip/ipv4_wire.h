@@ -19,6 +19,7 @@ enum {
     IPV4_OFFSET_MASK = 0x1fff, /* in units of IPV4_FRAGMENT_UNIT_BYTES */
     IPV4_FRAGMENT_UNIT_BYTES = 8,
     IPV4_PROTOCOL_ICMP = 1,
+    IPV4_PROTOCOL_IGMP = 2,
     IPV4_PROTOCOL_TCP = 6,
     IPV4_PROTOCOL_UDP = 17,
     IPV4_TTL_DEFAULT = 64, /* RFC 1700, "IP time to live" */
@@ -26,6 +27,8 @@ enum {
     IPV4_OPTION_NOP = 1,
     IPV4_OPTION_LOOSE_ROUTE = 131,
     IPV4_OPTION_STRICT_ROUTE = 137,
+    IPV4_OPTION_ROUTER_ALERT = 148,       /* RFC 2113 §2.1 */
+    IPV4_TOS_INTERNETWORK_CONTROL = 0xc0, /* a precedence: RFC 791 §3.1 */
 };
 
 struct ipv4_wire {

@@ -158,7 +158,7 @@ void ipv4_reassembly_poll(struct net_ip *ip, uint64_t now_ns)
             .source = slot->source,
             .destination = slot->destination,
             .protocol = slot->protocol,
-            .broadcast = ipv4_is_broadcast(ip, slot->destination),
+            .broadcast = ipv4_is_broadcast(ip, slot->destination) || ipv4_address_is_group(slot->destination),
         };
         icmp_error_send(ip, &packet, ICMP_TIME_EXCEEDED, ICMP_CODE_REASSEMBLY_TIME_EXCEEDED, now_ns);
     }

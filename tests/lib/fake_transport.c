@@ -255,6 +255,34 @@ void transport_abort(int id, uint64_t now_ns)
 
 bool transport_udp_bind(uint16_t port) { return port && !fake.refuse_udp_bind; }
 
+static uint32_t group_index(uint32_t group)
+{
+    uint32_t i = 0;
+    while (i < fake.group_count && fake.groups[i] != group)
+        i++;
+    return i;
+}
+
+bool transport_udp_join(uint32_t group)
+{
+    ASSERT(fake.group_count <= TRANSPORT_GROUP_COUNT_MAX);
+    if (fake.refuse_join || group >> 28 != 0xe)
+        return false;
+    if (group_index(group) < fake.group_count)
+        return true;
+    if (fake.group_count == TRANSPORT_GROUP_COUNT_MAX)
+        return false;
+    fake.groups[fake.group_count++] = group;
+    return true;
+}
+
+void transport_udp_leave(uint32_t group)
+{
+    uint32_t i = group_index(group);
+    if (i < fake.group_count)
+        fake.groups[i] = fake.groups[--fake.group_count];
+}
+
 bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_port, const void *data, size_t bytes,
                         uint64_t now_ns)
 {

@@ -39,7 +39,8 @@ struct fake {
     uint32_t connect_count;           /* calls, refused ones too */
     uint32_t warmed_count;            /* calls of transport_warm */
     uint16_t listening;               /* the port last given to transport_listen */
-    bool refuse_connect, refuse_listen, refuse_udp_bind, refuse_udp;
+    bool refuse_connect, refuse_listen, refuse_udp_bind, refuse_udp, refuse_join;
+    uint32_t groups[TRANSPORT_GROUP_COUNT_MAX], group_count; /* joined */
     bool linger; /* peers never close their side: transport_close is not the end */
     struct fake_datagram datagrams[FAKE_DATAGRAM_COUNT];
     uint32_t datagram_count; /* sent in all; the first FAKE_DATAGRAM_COUNT are kept */

@@ -11,7 +11,7 @@ $(BUILD)/fuzz/%.o: %.c
 FUZZ_LIB := $(BUILD)/fuzz/libperegrine.a
 FUZZ_LIB_SOURCES := $(wildcard base/*.c) kernel/settings.c drivers/virtio/net.c drivers/virtio/net_init.c \
 	drivers/virtio/virtqueue.c tests/lib/virtio_model.c tests/lib/device_memory.c tests/lib/player_setup.c \
-	tests/lib/frame_pool.c tests/lib/netdev_memory.c tests/lib/assert_abort.c \
+	tests/lib/frame_pool.c tests/lib/netdev_memory.c tests/lib/igmp_packet.c tests/lib/assert_abort.c \
 	$(APP_TESTED) $(TIME_PARTS) $(NET_SOURCES_own)
 $(FUZZ_LIB): $(patsubst %.c,$(BUILD)/fuzz/%.o,$(FUZZ_LIB_SOURCES))
 	@rm -f $@

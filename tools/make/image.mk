@@ -51,7 +51,8 @@ COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c driv
 	$(addprefix drivers/virtio/,mmio.c virtqueue.c) \
 	$(addprefix kernel/,cpu/apic.c cpu/cpu.c cpu/hypervisor.c cpu/random.c cpu/workers.c cpu/segments.c \
 		cpu/stacks.c cpu/traps.c time/kvmclock.c time/pm_timer.c time/rtc.c time/tsc_frequency.c time/wall_clock.c) \
-	$(addprefix net/,pcapng.c http/request.c ip/address.c ip/arp.c ip/dhcp.c ip/icmp.c ip/reassembly.c ip/udp.c) \
+	$(addprefix net/,pcapng.c http/request.c ip/address.c ip/arp.c ip/dhcp.c ip/icmp.c ip/igmp.c ip/reassembly.c \
+		ip/udp.c) \
 	$(addprefix net/tcp/,challenge.c check.c ecn.c handshake.c info.c listen.c open.c options.c path.c policy.c \
 		ranges.c recovery.c route.c table.c time_wait.c)
 ifneq ($(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)),)
