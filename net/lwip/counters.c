@@ -33,7 +33,7 @@ static const struct counter port_table[] = {
 struct protocol {
     uint64_t xmit, recv, drop, chkerr, lenerr, memerr, rterr, proterr, opterr, err;
 };
-static struct protocol etharp, ip, ip_frag, icmp, udp, tcp;
+static struct protocol etharp, ip, ip_frag, icmp, igmp, udp, tcp;
 
 #define PROTOCOL_COUNTERS(name)                                                                                        \
     COUNTER("lwip." #name ".", name, xmit), COUNTER("lwip." #name ".", name, recv),                                    \
@@ -43,8 +43,8 @@ static struct protocol etharp, ip, ip_frag, icmp, udp, tcp;
         COUNTER("lwip." #name ".", name, opterr), COUNTER("lwip." #name ".", name, err)
 
 static const struct counter protocol_table[] = {
-    PROTOCOL_COUNTERS(etharp), PROTOCOL_COUNTERS(ip),  PROTOCOL_COUNTERS(ip_frag),
-    PROTOCOL_COUNTERS(icmp),   PROTOCOL_COUNTERS(udp), PROTOCOL_COUNTERS(tcp),
+    PROTOCOL_COUNTERS(etharp), PROTOCOL_COUNTERS(ip),  PROTOCOL_COUNTERS(ip_frag), PROTOCOL_COUNTERS(icmp),
+    PROTOCOL_COUNTERS(igmp),   PROTOCOL_COUNTERS(udp), PROTOCOL_COUNTERS(tcp),
 };
 
 static void protocol_copy(struct protocol *to, const struct stats_proto *from)
@@ -92,6 +92,15 @@ void counters_refresh(void)
     protocol_copy(&ip, &lwip_stats.ip);
     protocol_copy(&ip_frag, &lwip_stats.ip_frag);
     protocol_copy(&icmp, &lwip_stats.icmp);
+    igmp = (struct protocol){
+        .xmit = lwip_stats.igmp.xmit,
+        .recv = lwip_stats.igmp.recv,
+        .drop = lwip_stats.igmp.drop,
+        .chkerr = lwip_stats.igmp.chkerr,
+        .lenerr = lwip_stats.igmp.lenerr,
+        .memerr = lwip_stats.igmp.memerr,
+        .proterr = lwip_stats.igmp.proterr,
+    };
     protocol_copy(&udp, &lwip_stats.udp);
     protocol_copy(&tcp, &lwip_stats.tcp);
     pool_copy(&heap, &lwip_stats.mem);

@@ -33,6 +33,7 @@ static void on_datagram(void *arg, struct udp_pcb *pcb, struct pbuf *p, const ip
     queued->event.address = lwip_ntohl(ip_addr_get_ip4_u32(from));
     queued->event.peer_port = port;
     queued->event.port = pcb->local_port;
+    queued->event.to_address = lwip_ntohl(ip4_addr_get_u32(ip4_current_dest_addr()));
 }
 
 bool transport_udp_bind(uint16_t port)
@@ -68,6 +69,7 @@ bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_por
     ip_addr_t to = IPADDR4_INIT(lwip_htonl(to_address));
     sender.local_port = from_port;
     sender.ttl = UDP_TTL;
+    sender.mcast_ttl = 1; /* RFC 1112 §6.1 */
     err_t err = udp_sendto(&sender, p, &to, to_port);
     pbuf_free(p);
     return err == ERR_OK;

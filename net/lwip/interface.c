@@ -268,7 +268,7 @@ static err_t interface_set_up(struct netif *netif)
     netif->name[0] = 'e';
     netif->name[1] = 'n';
     interface_take_device(netif);
-    netif->flags = NETIF_FLAG_BROADCAST | NETIF_FLAG_ETHARP | NETIF_FLAG_ETHERNET;
+    netif->flags = NETIF_FLAG_BROADCAST | NETIF_FLAG_ETHARP | NETIF_FLAG_ETHERNET | NETIF_FLAG_IGMP;
     netif->output = etharp_output;
     netif->linkoutput = interface_output;
     return ERR_OK;
@@ -280,7 +280,7 @@ void interface_init(struct netdev *given)
     device = given;
     for (rx_free_count = 0; rx_free_count < RX_PBUF_COUNT; rx_free_count++)
         rx_free[rx_free_count] = &rx_pbufs[RX_PBUF_COUNT - 1 - rx_free_count];
-    netif_add(&interface, NULL, NULL, NULL, NULL, interface_set_up, ethernet_input);
+    netif_add(&interface, NULL, NULL, NULL, device, interface_set_up, ethernet_input);
     netif_set_default(&interface);
     netif_set_up(&interface);
 }

@@ -2,7 +2,8 @@
 LWIP := $(BUILD)/lwip
 LWIP_FETCHED := $(LWIP)/.fetched
 LWIP_CORE := $(addprefix $(LWIP)/src/core/,inet_chksum.c init.c ip.c mem.c memp.c netif.c pbuf.c stats.c \
-	tcp.c tcp_in.c tcp_out.c timeouts.c udp.c ipv4/etharp.c ipv4/icmp.c ipv4/ip4.c ipv4/ip4_addr.c ipv4/ip4_frag.c) \
+	tcp.c tcp_in.c tcp_out.c timeouts.c udp.c ipv4/etharp.c ipv4/icmp.c ipv4/igmp.c ipv4/ip4.c ipv4/ip4_addr.c \
+	ipv4/ip4_frag.c) \
 	$(LWIP)/src/netif/ethernet.c
 LWIP_PORT := $(wildcard net/lwip/*.c)
 LWIP_SOURCES := $(LWIP_PORT) $(LWIP_CORE)

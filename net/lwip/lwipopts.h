@@ -18,7 +18,8 @@
 #define LWIP_RAW                      0
 #define LWIP_DHCP                     0 /* net/ip/dhcp.h instead: lwIP's client knows no /32 leases, no option 121 */
 #define LWIP_DNS                      0
-#define LWIP_IGMP                     0
+#define LWIP_IGMP                     1 /* version 2 alone */
+#define LWIP_MULTICAST_TX_OPTIONS     1 /* IGMP wants them */
 #define LWIP_ICMP                     1
 #define LWIP_BROADCAST_PING           0
 #define LWIP_UDP                      1
@@ -80,6 +81,7 @@
      + LWIP_PORT_CONNECTIONS /* TIME-WAIT, recycled */)
 #define MEMP_NUM_TCP_PCB_LISTEN  4
 #define MEMP_NUM_UDP_PCB         (4 /* TRANSPORT_UDP_PORT_COUNT_MAX */ + 1 /* DHCP */ + 1 /* unbound senders */)
+#define MEMP_NUM_IGMP_GROUP      (8 /* TRANSPORT_GROUP_COUNT_MAX */ + 1 /* that of all systems */)
 /* Received frames are pbufs in place, up to NETDEV_RX_BORROWED_MAX less the frame in hand. Further frames are copied
  * into the pool, so that the device never runs dry. */
 #define PBUF_POOL_SIZE           64

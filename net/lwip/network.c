@@ -3,6 +3,7 @@
 #include "net/lwip/port.h"
 
 #include "lwip/etharp.h"
+#include "lwip/igmp.h"
 #include "lwip/udp.h"
 
 #include "base/assert.h"
@@ -197,6 +198,8 @@ static void link_poll(uint64_t now_ns)
         return;
     log_line("net: link %s", device->link_up ? "up" : "down");
     interface_set_link(device->link_up);
+    if (groups_joined())
+        groups_filter_set(); /* the card may be another one */
     ASSERT(device->link_up == (bool)netif_is_link_up(&interface));
     if (!device->link_up)
         return;
@@ -249,8 +252,10 @@ void network_poll(uint64_t now_ns)
     if (by_dhcp() && link)
         dhcp_poll(now_ns);
     network.up = link && network.address != 0;
-    if (device->announce && network.up)
+    if (device->announce && network.up) {
         etharp_gratuitous(&interface);
+        igmp_report_groups(&interface);
+    }
     device->announce = false; /* lwIP announces an address that is yet to come */
     network.waiting_for = !link ? "link" : network.up ? "" : dhcp_waiting_for(&dhcp);
     ASSERT(network.waiting_for != NULL);

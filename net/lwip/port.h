@@ -3,6 +3,7 @@
  *   transport.c    connections
  *   events.c       the queue of events that have not been returned yet
  *   datagrams.c    UDP
+ *   groups.c       multicast groups
  *   interface.c    frames in and out
  *   network.c      addresses, routes, DHCP
  *   timers.c       lwIP's periodic work
@@ -92,6 +93,14 @@ uint64_t timers_next_deadline_ns(void);
 
 /* RFC 6298 §2.2: Sets the estimate from the first round trip, the SYN's. Called when a connection opens. */
 void timers_first_sample(struct tcp_pcb *pcb);
+
+/* ---- groups.c ---- */
+
+/* Returns true if a group is joined, besides that of all systems, which lwIP always has. */
+bool groups_joined(void);
+
+/* Gives the device's filter the Ethernet addresses of all groups. */
+void groups_filter_set(void);
 
 /* ---- hooks.c ---- */
 

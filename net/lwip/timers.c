@@ -7,6 +7,7 @@
 #include "net/lwip/port.h"
 
 #include "lwip/etharp.h"
+#include "lwip/igmp.h"
 #include "lwip/ip4_frag.h"
 #include "lwip/priv/tcp_priv.h"
 
@@ -22,9 +23,10 @@ enum {
 };
 
 static const uint64_t tcp_interval_ns = TCP_TMR_INTERVAL * UINT64_C(1000000);
+static const uint64_t igmp_interval_ns = IGMP_TMR_INTERVAL * UINT64_C(1000000);
 
 static s16_t rto_min_ticks;
-static uint64_t tcp_due_ns, second_due_ns;
+static uint64_t tcp_due_ns, igmp_due_ns, second_due_ns;
 
 void timers_init(uint32_t rto_min_us, uint64_t now_ns)
 {
@@ -33,6 +35,7 @@ void timers_init(uint32_t rto_min_us, uint64_t now_ns)
     rto_min_ticks = (s16_t)min_size(max_size(ticks, 1), 6000); /* at most RFC 6298 §2.5's 60 s */
     ASSERT(rto_min_ticks > 0);
     tcp_due_ns = now_ns + tcp_interval_ns;
+    igmp_due_ns = now_ns + igmp_interval_ns;
     second_due_ns = now_ns + NS_PER_S;
 }
 
@@ -96,6 +99,10 @@ void timers_run(uint64_t now_ns)
         tcp_tmr();
         tcp_due_ns = i < TICKS_LATE_MAX ? tcp_due_ns + tcp_interval_ns : now_ns + tcp_interval_ns;
     }
+    if (now_ns >= igmp_due_ns) {
+        igmp_tmr();
+        igmp_due_ns = now_ns + igmp_interval_ns;
+    }
     if (now_ns >= second_due_ns) { /* ARP_TMR_INTERVAL and IP_TMR_INTERVAL */
         etharp_tmr();
         ip_reass_tmr();
@@ -108,5 +115,6 @@ void timers_run(uint64_t now_ns)
 uint64_t timers_next_deadline_ns(void)
 {
     bool tcp_wanted = tcp_active_pcbs != NULL || tcp_tw_pcbs != NULL;
-    return tcp_wanted && tcp_due_ns < second_due_ns ? tcp_due_ns : second_due_ns;
+    uint64_t due_ns = tcp_wanted ? min_ns(tcp_due_ns, second_due_ns) : second_due_ns;
+    return groups_joined() ? min_ns(igmp_due_ns, due_ns) : due_ns;
 }
