@@ -72,6 +72,8 @@ static struct {
     int udp[TRANSPORT_UDP_PORT_COUNT_MAX], udp_count;
     uint16_t udp_ports[TRANSPORT_UDP_PORT_COUNT_MAX];
     unsigned polls;
+    uint32_t groups[TRANSPORT_GROUP_COUNT_MAX];
+    int group_count;
     bool datagrams_wait; /* perhaps: the last question found one */
     struct transport_network network;
     uint8_t rx[TRANSPORT_DATA_BYTES_MAX];
@@ -472,18 +474,46 @@ static bool poll_connection(int id, struct transport_event *event)
     return true;
 }
 
+/* Reads a datagram with the addresses of both ends. Returns its bytes; -1: there is none. */
+static ssize_t datagram_read(int fd, struct sockaddr_in *from, uint32_t *to_address)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(struct in_pktinfo))];
+    } control;
+    struct iovec data = { sockets.rx, sizeof sockets.rx };
+    struct msghdr message = {
+        .msg_name = from,
+        .msg_namelen = sizeof *from,
+        .msg_iov = &data,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof control,
+    };
+    ssize_t got = recvmsg(fd, &message, 0);
+    if (got < 0)
+        return -1;
+    const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    ASSERT(head != NULL && head->cmsg_level == IPPROTO_IP && head->cmsg_type == IP_PKTINFO);
+    struct in_pktinfo info;
+    memcpy(&info, CMSG_DATA(head), sizeof info);
+    *to_address = ntohl(info.ipi_addr.s_addr);
+    return got;
+}
+
 static bool poll_udp(struct transport_event *event)
 {
     ASSERT(sockets.udp_count <= TRANSPORT_UDP_PORT_COUNT_MAX);
     for (int i = 0; i < sockets.udp_count; i++) {
         struct sockaddr_in from;
-        socklen_t from_bytes = sizeof from;
-        ssize_t got = recvfrom(sockets.udp[i], sockets.rx, sizeof sockets.rx, 0, (struct sockaddr *)&from, &from_bytes);
+        uint32_t to_address;
+        ssize_t got = datagram_read(sockets.udp[i], &from, &to_address);
         if (got < 0)
             continue;
         counters.udp_in++;
         *event = (struct transport_event){
             .kind = TRANSPORT_DATAGRAM,
+            .to_address = to_address,
             .payload = { sockets.rx, (size_t)got },
             .address = ntohl(from.sin_addr.s_addr),
             .peer_port = ntohs(from.sin_port),
@@ -586,6 +616,53 @@ void transport_idle(uint64_t now_ns)
 
 void transport_warm(void) {} /* the path is Linux's */
 
+/* Joins or leaves a group on one socket, at the interface that Linux has a route to the group through. */
+static bool membership_change(int fd, int what, uint32_t group)
+{
+    const struct ip_mreqn request = { .imr_multiaddr.s_addr = htonl(group) };
+    if (setsockopt(fd, IPPROTO_IP, what, &request, sizeof request) == 0)
+        return true;
+    log_line("sockets: group %pI4h: %s", &group, strerror(errno));
+    return false;
+}
+
+/* Returns the place of a group among those that are joined; -1: it is not. */
+static int group_index(uint32_t group)
+{
+    for (int i = 0; i < sockets.group_count; i++)
+        if (sockets.groups[i] == group)
+            return i;
+    return -1;
+}
+
+bool transport_udp_join(uint32_t group)
+{
+    if (!IN_MULTICAST(group) || group == INADDR_ALLHOSTS_GROUP)
+        return false;
+    if (group_index(group) >= 0)
+        return true;
+    if (sockets.group_count == TRANSPORT_GROUP_COUNT_MAX)
+        return false;
+    for (int i = 0; i < sockets.udp_count && !only_note_ports; i++)
+        if (!membership_change(sockets.udp[i], IP_ADD_MEMBERSHIP, group)) {
+            while (i-- > 0)
+                membership_change(sockets.udp[i], IP_DROP_MEMBERSHIP, group);
+            return false;
+        }
+    sockets.groups[sockets.group_count++] = group;
+    return true;
+}
+
+void transport_udp_leave(uint32_t group)
+{
+    int index = group_index(group);
+    if (index < 0)
+        return;
+    for (int i = 0; i < sockets.udp_count && !only_note_ports; i++)
+        membership_change(sockets.udp[i], IP_DROP_MEMBERSHIP, group);
+    sockets.groups[index] = sockets.groups[--sockets.group_count];
+}
+
 bool transport_udp_bind(uint16_t port)
 {
     ASSERT(port != 0);
@@ -597,11 +674,17 @@ bool transport_udp_bind(uint16_t port)
     struct sockaddr_in at = wire_address(INADDR_ANY, port);
     if (fd < 0)
         return false;
+    /* ip(7): without IP_MULTICAST_ALL a socket receives its own groups, and not those that other programs joined. */
+    int on = 1, off = 0;
+    setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
+    setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof off);
     if (bind(fd, (struct sockaddr *)&at, sizeof at) != 0) {
         log_line("sockets: UDP port %u: %s", port, strerror(errno));
         close(fd);
         return false;
     }
+    for (int i = 0; i < sockets.group_count; i++)
+        membership_change(fd, IP_ADD_MEMBERSHIP, sockets.groups[i]);
     sockets.udp_ports[sockets.udp_count] = port;
     sockets.udp[sockets.udp_count++] = fd;
     return true;

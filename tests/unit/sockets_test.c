@@ -1,8 +1,12 @@
 /* host/sockets.c keeps the contract of net/transport.h, against plain sockets of the same process on loopback. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <net/if.h>
+#include <net/route.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -340,6 +344,7 @@ TEST(datagrams_come_and_go)
     assert_int_equal(event.kind, TRANSPORT_DATAGRAM);
     assert_int_equal(event.port, port);
     assert_memory_equal(event.payload.data, "ping", 4);
+    assert_int_equal(event.to_address, LOOPBACK);
     assert_true(transport_udp_send(port, event.address, event.peer_port, "pong", 4, now_ns()));
     static const uint8_t long_data[TRANSPORT_DATAGRAM_BYTES_MAX + 1];
     assert_false(transport_udp_send(port, event.address, event.peer_port, long_data, sizeof long_data, now_ns()));
@@ -417,4 +422,77 @@ TEST(ids_run_out_and_come_back)
     no_event();
     assert_true(transport_connect(LOOPBACK, port, now_ns()) >= 0);
     close(server);
+}
+
+/* ---- Multicast groups: last, because the program goes to a network namespace of its own ---- */
+
+#define GROUP UINT32_C(0xef010101) /* 239.1.1.1 */
+
+/* Makes a network whose loopback carries groups. Returns false if this machine allows no namespace. */
+static bool own_network(void)
+{
+    if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+        return false;
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    struct ifreq up = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+    const struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xe0000000) };
+    const struct sockaddr_in mask = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xf0000000) };
+    struct rtentry route = { .rt_flags = RTF_UP, .rt_dev = up.ifr_name };
+    memcpy(&route.rt_dst, &to, sizeof to);
+    memcpy(&route.rt_genmask, &mask, sizeof mask);
+    assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &up), 0);
+    assert_int_equal(ioctl(fd, SIOCADDRT, &route), 0);
+    close(fd);
+    return true;
+}
+
+static void group_send(uint32_t group, uint16_t port)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(group) };
+    assert_int_equal(sendto(fd, "quote", 5, 0, (struct sockaddr *)&at, sizeof at), 5);
+    close(fd);
+}
+
+static void expect_quote(uint32_t group, uint16_t port)
+{
+    group_send(group, port);
+    struct transport_event event = next();
+    assert_int_equal(event.kind, TRANSPORT_DATAGRAM);
+    assert_int_equal(event.port, port);
+    assert_int_equal(event.to_address, group);
+    assert_int_equal(event.payload.count, 5);
+}
+
+TEST(datagrams_to_joined_groups_alone_come)
+{
+    static const uint32_t none[] = { 0, LOOPBACK, 0xe0000001, 0xf0000000, 0xffffffff };
+    if (!own_network())
+        skip();
+    start();
+    uint16_t port = taken_by(transport_udp_bind);
+    for (size_t i = 0; i < ARRAY_COUNT(none); i++)
+        assert_false(transport_udp_join(none[i]));
+    assert_true(transport_udp_join(GROUP));
+    assert_true(transport_udp_join(GROUP));
+    expect_quote(GROUP, port);
+    uint16_t later = taken_by(transport_udp_bind);
+    expect_quote(GROUP, later);
+
+    /* Another program's group comes to the same interface. */
+    int other = socket(AF_INET, SOCK_DGRAM, 0);
+    const struct ip_mreqn request = { .imr_multiaddr.s_addr = htonl(GROUP + 1) };
+    assert_int_equal(setsockopt(other, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request), 0);
+    group_send(GROUP + 1, port);
+    no_event();
+
+    transport_udp_leave(GROUP + 1);
+    transport_udp_leave(GROUP);
+    group_send(GROUP, port);
+    no_event();
+    for (uint32_t i = 0; i < TRANSPORT_GROUP_COUNT_MAX; i++)
+        assert_true(transport_udp_join(GROUP + i));
+    assert_false(transport_udp_join(GROUP + TRANSPORT_GROUP_COUNT_MAX));
+    expect_quote(GROUP + 1, port);
+    close(other);
 }
