@@ -18,7 +18,9 @@
 #include "net/ip/ethernet_wire.h"
 #include "net/stack_state.h"
 #include "net/tcp/sockets.h"
+#include "tests/lib/igmp_packet.h"
 #include "tests/lib/stack_create.h"
+#include "tests/wire/igmp.h"
 #include "tests/wire/script.h"
 
 enum {
@@ -139,6 +141,18 @@ static void gateway_moves(void)
     gateway_replies();
 }
 
+/* Returns the Ethernet destination that a packet must have. */
+static const uint8_t *destination_mac(const uint8_t *packet)
+{
+    static uint8_t group[NETDEV_MAC_BYTES] = { 0x01, 0x00, 0x5e };
+    if (packet[16] >> 4 != 0xe)
+        return t.gateway_mac;
+    group[3] = packet[17] & 0x7f;
+    group[4] = packet[18];
+    group[5] = packet[19];
+    return group;
+}
+
 static void collect(void)
 {
     const uint8_t *packet;
@@ -147,8 +161,8 @@ static void collect(void)
             t.arp_requests++;
             continue;
         }
-        if (memcmp(packet - sizeof(struct ethernet_wire), t.gateway_mac, NETDEV_MAC_BYTES) != 0)
-            failed("Ethernet destination", "the gateway's", "another");
+        if (memcmp(packet - sizeof(struct ethernet_wire), destination_mac(packet), NETDEV_MAC_BYTES) != 0)
+            failed("Ethernet destination", "the gateway's, or the group's", "another");
         if (t.sent_head == t.sent_tail)
             t.sent_head = t.sent_tail = 0;
         ASSERT(t.sent_tail < SENT_MAX && bytes <= WIRE_PACKET_BYTES_MAX);
@@ -204,11 +218,25 @@ static struct wire_base *flow_of(uint16_t peer_port)
     return flow;
 }
 
+/* Reads the oldest packet sent, an IGMP message, as text. */
+static void igmp_take(char *text, size_t text_bytes)
+{
+    const char *fault = igmp_packet_text(t.sent[t.sent_head].data, t.sent[t.sent_head].bytes, WIRE_STACK_ADDRESS, text,
+                                         text_bytes);
+    t.sent_head++;
+    if (fault != NULL)
+        failed(fault, "a well-formed message", text);
+}
+
 /* Reads the oldest packet sent. */
 static void sent_take(struct wire_segment *segment, char *text, size_t text_bytes)
 {
     const uint8_t *data = t.sent[t.sent_head].data;
     uint32_t bytes = t.sent[t.sent_head].bytes;
+    if (data[9] == IPV4_PROTOCOL_IGMP) {
+        igmp_take(text, text_bytes);
+        failed("protocol", "a segment", text);
+    }
     struct wire_base *flow = flow_of(wire_segment_peer_port(data, bytes));
     const char *fault = wire_segment_read(segment, flow, data, bytes);
     int at = snprintf(text, text_bytes, "%.6f > ", seconds(t.sent[t.sent_head].at_ns));
@@ -224,7 +252,10 @@ static void nothing_sent(void)
     char text[600];
     if (t.sent_head == t.sent_tail)
         return;
-    sent_take(&segment, text, sizeof text);
+    if (t.sent[t.sent_head].data[9] == IPV4_PROTOCOL_IGMP)
+        igmp_take(text, sizeof text);
+    else
+        sent_take(&segment, text, sizeof text);
     failed("sent", "nothing more before this line", text);
 }
 
@@ -275,6 +306,37 @@ static void segment_from_stack(uint64_t at_ns)
     printf("%s:%zu: field %s: expected %s, actual %s\n  expected packet: %s\n  actual packet:   %s\n", t.script.path,
            t.script.line + 1, field, values[0], values[1], wanted, got);
     exit(1);
+}
+
+/* Plays `< igmp ...`. */
+static void igmp_to_stack(void)
+{
+    uint8_t packet[IGMP_PACKET_BYTES_MAX];
+    struct igmp_packet message;
+    wire_igmp_read(&t.script, &message);
+    ASSERT(netdev_ip_push(&t.device, packet, igmp_packet_write(&message, packet)));
+    net_input(t.stack, t.now_ns);
+    idle_and_collect();
+}
+
+/* Plays `> igmp [within SECONDS] TEXT`. With `within` the message must come in that time, and not at once. */
+static void igmp_from_stack(uint64_t at_ns)
+{
+    char wanted[400], got[400];
+    uint64_t within_ns = script_take(&t.script, "within") ? script_seconds_ns(&t.script) : 0;
+    wire_igmp_text(&t.script, wanted, sizeof wanted);
+    run(at_ns + (within_ns != 0 ? within_ns : t.tolerance_ns), true);
+    if (t.sent_head == t.sent_tail)
+        failed("sent", wanted, "nothing");
+    uint64_t sent_ns = t.sent[t.sent_head].at_ns;
+    igmp_take(got, sizeof got);
+    if (strcmp(wanted, got) != 0)
+        failed("message", wanted, got);
+    if (within_ns != 0)
+        check_range("time in ns", (int64_t)at_ns + 1, (int64_t)(at_ns + within_ns), (int64_t)sent_ns);
+    else
+        check_range("time in ns", (int64_t)(at_ns - t.tolerance_ns), (int64_t)(at_ns + t.tolerance_ns),
+                    (int64_t)sent_ns);
 }
 
 /* Plays `sent FLAGS LOW..HIGH`: checks how many packets with all these flags were sent until now. `-`: any flags. */
@@ -572,6 +634,10 @@ static void call(void)
         sent_count();
     else if (script_take(s, "peer_isn"))
         t.peer_isn = (uint32_t)script_number(s);
+    else if (script_take(s, "join"))
+        check_result("join", true, igmp_join(&t.stack->ip, wire_igmp_address(s)));
+    else if (script_take(s, "leave"))
+        igmp_leave(&t.stack->ip, wire_igmp_address(s));
     else if (script_take(s, "quiet")) {
     } /* only time passes */
     else if (script_take(s, "forget"))
@@ -676,7 +742,10 @@ static void line_play(void)
     bool relative = script_take(s, "+");
     uint64_t at_ns = (relative ? t.now_ns : t.begin_ns) + script_seconds_ns(s);
     if (script_take(s, ">")) {
-        segment_from_stack(at_ns);
+        if (script_take(s, "igmp"))
+            igmp_from_stack(at_ns);
+        else
+            segment_from_stack(at_ns);
         return;
     }
     if (at_ns > t.now_ns) {
@@ -686,10 +755,12 @@ static void line_play(void)
     bool counts = strncmp(s->at + strspn(s->at, " "), "sent", 4) == 0;
     if (!counts)
         nothing_sent();
-    if (script_take(s, "<"))
-        segment_to_stack();
-    else
+    if (!script_take(s, "<"))
         call();
+    else if (script_take(s, "igmp"))
+        igmp_to_stack();
+    else
+        segment_to_stack();
 }
 
 /* Checks that the connections of the timeline have left no state and no buffer. */
