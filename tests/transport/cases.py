@@ -4,9 +4,11 @@ test_transport.py runs each case in a namespace of its own. By hand:
 
     STDIN_DRIVER=build/test/transport/stdin_driver-lwip cases.py NAME"""
 import contextlib
+import json
 import os
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -555,7 +557,7 @@ def datagrams_go_both_ways():
         for count in (0, 1, 7, 1399, 1400):
             peer.sendto(stream(count, count), (STACK, 4000))
             got = driver.expect("datagram", 4000, LINUX, 5000)
-            assert bytes.fromhex(got[4]) == stream(count, count)
+            assert bytes.fromhex(got[4]) == stream(count, count) and got[5] == STACK
             driver.command(f"udp 4000 {LINUX} 5000 {stream(count + 1, count).hex()}")
             assert driver.expect("udp")[1] == "1"
             assert peer.recvfrom(2000) == (stream(count + 1, count), (STACK, 4000))
@@ -660,6 +662,84 @@ def arp_reply_that_claims_the_own_address_is_not_stored():
                   b"\xff" * 6 + socket.inet_aton(STACK), b"\xff" * 6, 0x0806)
         counter = "arp.rx_drop_own_address" if STACK_NAME == "own" else "lwip.rx_drop_bad_arp_sender"
         eventually(lambda: driver.counters().get(counter, 0) == 1)
+
+
+GROUP, OTHER_GROUP = "239.1.1.1", "239.1.1.2"
+IP_RECVERR = 11         # <linux/in.h>
+
+
+def set_up_bridge(version):
+    """Sets up a Linux bridge before the stack: a querier once a second, and a switch that passes a group on only where
+    it is reported. A report holds for 3 s, so that a group stays known only if its queries are answered."""
+    sh("ip link set lo up")
+    sh(f"ip link add br0 type bridge mcast_snooping 1 mcast_querier 1 mcast_igmp_version {version} "
+       "mcast_query_use_ifaddr 1 mcast_startup_query_interval 50 mcast_query_interval 100 "
+       "mcast_query_response_interval 50 mcast_membership_interval 300 mcast_last_member_interval 20")
+    sh("ip tuntap add tap0 mode tap")
+    sh("ip link set tap0 master br0")
+    sh(f"ip addr add {LINUX}/24 dev br0")
+    sh("ip link set tap0 up && ip link set br0 up")
+
+
+def groups_of_the_bridge():
+    """Returns the groups that the bridge passes on to the stack."""
+    done = subprocess.run(["bridge", "-json", "mdb", "show", "dev", "br0"], check=True, capture_output=True, text=True)
+    return {entry["grp"] for part in json.loads(done.stdout) for entry in part["mdb"] if entry["port"] == "tap0"}
+
+
+def groups_behind_a_bridge(version):
+    """Joins, answers queries for longer than a report holds, receives, leaves: the bridge's table follows."""
+    queries = "igmp.rx_queries" if STACK_NAME == "own" else "lwip.igmp.recv"
+    set_up_bridge(version)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer, Driver() as driver:
+        peer.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(LINUX))
+        peer.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)       # an ICMP error would raise
+        peer.bind((LINUX, 5000))
+        for command, result in (("udp_bind 4000", "1"), (f"join {GROUP}", "1"), (f"join {GROUP}", "1"),
+                                ("join 10.9.0.1", "0"), ("join 224.0.0.1", "0")):
+            driver.command(command)
+            assert driver.expect(command.split()[0])[1] == result, command
+        eventually(lambda: GROUP in groups_of_the_bridge())
+        eventually(lambda: driver.counters().get(queries, 0) >= 6)
+        assert groups_of_the_bridge() >= {GROUP} and OTHER_GROUP not in groups_of_the_bridge()
+        for group in (OTHER_GROUP, GROUP):
+            peer.sendto(group.encode(), (group, 4000))
+        got = driver.expect("datagram", 4000, LINUX, 5000)
+        assert bytes.fromhex(got[4]) == GROUP.encode() and got[5] == GROUP
+        peer.sendto(b"nobody", (GROUP, 4001))       # RFC 1122 §3.2.2: no ICMP error answers this
+        driver.command(f"leave {GROUP}")
+        driver.expect("leave")
+        eventually(lambda: GROUP not in groups_of_the_bridge())
+        peer.sendto(GROUP.encode(), (GROUP, 4000))
+        driver.silent("datagram")
+        peer.setblocking(False)
+        try:
+            peer.recv(1)
+            raise AssertionError("the datagram to a group was answered")
+        except BlockingIOError:
+            pass
+
+
+@case
+def groups_behind_a_bridge_of_version_2():
+    groups_behind_a_bridge(2)
+
+
+@case
+def groups_behind_a_bridge_of_version_3():
+    groups_behind_a_bridge(3)
+
+
+@case
+def all_places_for_groups_are_taken():
+    set_up()
+    with Driver() as driver:
+        for n in range(9):
+            driver.command(f"join 239.1.1.{n}")
+            assert driver.expect("join")[1] == ("1" if n < 8 else "0")
+        driver.command("leave 239.1.1.3")
+        driver.command("join 239.1.1.9")
+        assert driver.expect("join")[1] == "1"
 
 
 @case

@@ -12,6 +12,7 @@
  *     source ID BYTES SEED MAX        queues that many pseudo-random bytes, in messages of 1..MAX bytes
  *     sink ID                         data of ID is summed instead of printed: `sunk ID BYTES CRC` at its end
  *     udp FROM ADDRESS PORT HEX       udp OK
+ *     join GROUP | leave GROUP        join OK | leave
  *     close ID | abort ID             (when everything queued has been sent)
  *     unacked ID                      unacked ID BYTES
  *     counters                        counter NAME VALUE, each that is not 0; then: counters
@@ -204,7 +205,8 @@ static void event_print(const struct transport_event *e)
         say("closed %d %s", e->connection, reasons[e->reason]);
         break;
     case TRANSPORT_DATAGRAM:
-        say("datagram %u %s %u %s", e->port, dotted(e->address), e->peer_port, hex(e->payload.data, e->payload.count));
+        say("datagram %u %s %u %s %s", e->port, dotted(e->address), e->peer_port,
+            hex(e->payload.data, e->payload.count), dotted(e->to_address));
         break;
     }
 }
@@ -311,6 +313,11 @@ static void command_do(char *line)
         say("listen %d", transport_listen((uint16_t)port));
     } else if (sscanf(line, "udp_bind %u", &port) == 1) {
         say("udp_bind %d", transport_udp_bind((uint16_t)port));
+    } else if (sscanf(line, "join %63s", address) == 1) {
+        say("join %d", transport_udp_join(address_of(address)));
+    } else if (sscanf(line, "leave %63s", address) == 1) {
+        transport_udp_leave(address_of(address));
+        say("leave");
     } else if (sscanf(line, "udp %u %63s %u %s", &from, address, &port, text) >= 3) {
         static uint8_t data[LINE_BYTES_MAX / 2];
         size_t count = unhex(text, data, sizeof data);
