@@ -90,6 +90,7 @@ static bool target_split(struct http_request *request)
             return false;
         rest = (struct bytes){ rest.data + at, rest.count - at };
     }
+    /*@ assert readable(rest) && rest.count <= request->target.count; */
     size_t path_bytes = 0;
     /*@ loop invariant path_bytes <= rest.count; loop assigns path_bytes; loop variant rest.count - path_bytes; */
     while (path_bytes < rest.count && rest.data[path_bytes] != '?')
