@@ -295,8 +295,6 @@ static void begin_reply(const struct transport_event *event, const struct contro
     control.position = 0;
     for (unsigned i = 0; i < sizeof command->argument; i++)
         control.position = control.position << 8 | command->argument[i];
-    if (command->command == CONTROL_LOG)
-        control.text_bytes = CONTROL_LOG_HEAD_BYTES; /* filled in when it is known how far the text goes */
     control_check();
 }
 
@@ -354,6 +352,7 @@ static void take_command(const struct transport_event *event, uint64_t now_ns)
         log_line("control: GG from %pI4h", &event->address);
     } else if (command->command == CONTROL_LOG) {
         control_counters.commands_log++;
+        control.text_bytes = CONTROL_LOG_HEAD_BYTES; /* filled in when it is known how far the text goes */
     } else if (command->command == CONTROL_SET) {
         take_set((struct bytes){ event->payload.data + sizeof *command, event->payload.count - sizeof *command });
     } else if (command->command == CONTROL_CAPTURE) {
