@@ -74,6 +74,7 @@ INPUTS = {
     "sim": (BUILD / "test/sim-own", "tests/sim/*.py"),
     "matcher": (BUILD / "host/tests/matcher/matcher_check", "tests/matcher/*.py"),
     "tools": tools_inputs,
+    "prove": (*SOURCES_C, "tests/prove/**/*"),
 }
 
 

@@ -101,15 +101,18 @@ def failure(text):
     return "\n".join([f"neither code nor contract: {function}" for function in unknown] + text.splitlines()[-15:])
 
 
-def eva(name, csv_path):
-    """Runs one proof by Eva. Returns its exit code and its output."""
-    _, sources, slevels, options = PROOFS[name]
+def files_of(name):
+    """Returns the files of a proof by Eva: its own, and those of the product's that it does not include."""
     harness = HERE / f"{name}.c"
     included = set(re.findall(r'#include "([^"]+\.c)"', (ROOT / harness).read_text()))
-    files = [source for source in sources.split() if source not in included]
-    command = ["frama-c", *COMMON, *options, "-eva-slevel-function", ",".join(filter(None, ["main:5000", slevels])),
-               str(harness), "tests/prove/include/assertion.c", *files, "-then", "-report-csv", str(csv_path)]
-    return run(command)
+    return [str(harness), "tests/prove/include/assertion.c", *sorted(set(PROOFS[name][1].split()) - included)]
+
+
+def eva(name, csv_path):
+    """Runs one proof by Eva. Returns its exit code and its output."""
+    _, _, slevels, options = PROOFS[name]
+    return run(["frama-c", *COMMON, *options, "-eva-slevel-function", ",".join(filter(None, ["main:5000", slevels])),
+                *files_of(name), "-then", "-report-csv", str(csv_path)])
 
 
 def prove_contracts(name):

@@ -11,6 +11,8 @@ QUICK = ("dhcp", "tcp", "control", "ip", "arp", "virtqueue", "ip_payload")
 # A contract before a function: its clauses, and the function's name.
 CONTRACT = re.compile(r"/\*@((?:(?!\*/).)*)\*/\n[^\n(]*?(\w+)\(", re.DOTALL)
 PROVED = {function for _, _, functions in prove.CONTRACTS.values() for function in functions.split()}
+# Frama-C's functions, and the one that Eva knows by its contract.
+OF_EVA = {"Frama_C_make_unknown", "Frama_C_unsigned_long_interval", "Frama_C_show_each_assertion", "prove_holds"}
 
 
 @pytest.mark.slow
@@ -29,3 +31,12 @@ def test_proof_proves_each_postcondition_that_it_takes(proof):
     taken = {function for text in texts for clauses, function in CONTRACT.findall(text)
              if "ensures" in clauses and "admit ensures" not in clauses}
     assert taken and taken <= PROVED, f"postconditions that nothing proves: {taken - PROVED}"
+
+
+@pytest.mark.parametrize("proof", prove.PROOFS)
+def test_proof_has_the_code_of_each_function_that_it_reaches(proof, tmp_path):
+    command = ["gcc", "-w", "-I.", "-include", "tests/prove/include/prove.h", "-o", tmp_path / "proof", "-no-pie",
+               "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections",
+               *(f"-Wl,--defsym={function}=0" for function in OF_EVA | PROVED), *prove.files_of(proof)]
+    done = subprocess.run(command, cwd=prove.ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
