@@ -57,6 +57,11 @@ struct program {
 
     /* Returns when the next turn has something to do if nothing arrives before: at most `now_ns` while work is left. */
     uint64_t (*next_deadline_ns)(uint64_t now_ns);
+
+    /* Returns how much more work the program could take now, in percent of an amount that is the same on all machines
+     * of a balancer. The result may exceed 100. For agent.port= (app/service/agent.h). NULL: the program has no
+     * measure, and agent.port= is refused. */
+    uint32_t (*free_percent)(void);
 };
 
 /* The one that is linked. */

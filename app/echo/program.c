@@ -256,6 +256,16 @@ static uint64_t next_deadline_ns(uint64_t now_ns)
     return service_next_deadline_ns(now_ns);
 }
 
+/* Returns the free places in percent. For a balancer in front of several echoes (agent.port=). */
+static uint32_t free_percent(void)
+{
+    uint32_t free = 0;
+    for (size_t i = 0; i < CONNECTION_COUNT; i++)
+        free += !state.connections[i].used;
+    ASSERT(free <= CONNECTION_COUNT);
+    return free * 100 / CONNECTION_COUNT;
+}
+
 const struct program program = {
     .name = "echo",
     .settings = &settings_table,
@@ -265,4 +275,5 @@ const struct program program = {
     .init = init,
     .turn = turn,
     .next_deadline_ns = next_deadline_ns,
+    .free_percent = free_percent,
 };

@@ -35,6 +35,7 @@ static const struct {
 static const struct {
     const char *head, *help;
 } modules[] = {
+    { "agent.", "Agent check" },
     { "answer_set.", "Answers given before" },
     { "arp.", "ARP" },
     { "circuit_breaker.", "Circuit breaker of submissions" },
@@ -82,8 +83,8 @@ static const char *help_of(const char *name)
 
 /* Values that can go down, or that are no counts, by the beginning of their names. */
 static const char *const gauges[] = {
-    "pool.",  "lwip.pool.",        "circuit_breaker.", "watchdog.",     "loop.",
-    "clock.", "program.uptime_ns", "lwip.events_max",  "player.moduli",
+    "agent.free_percent", "pool.",           "lwip.pool.",    "circuit_breaker.", "watchdog.", "loop.", "clock.",
+    "program.uptime_ns",  "lwip.events_max", "player.moduli",
 };
 
 /* Returns true if a name has a word "drop...": "rx_drop_short", "dropped_expired", "drop". */

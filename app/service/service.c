@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "app/service/agent.h"
 #include "app/service/control.h"
 #include "app/service/settings.h"
 #include "app/service/slow.h"
@@ -46,6 +47,7 @@ const char *service_init(const uint8_t secret[32], bool has_helper, uint64_t now
     stats_add_counters(&counter_group);
     stats_add_counters(&control_counter_group);
     stats_add_counters(&status_page_counter_group);
+    stats_add_counters(&agent_counter_group);
     stats_add_counters(&syslog_counter_group);
     syslog_init(&s->log);
     slow_init();
@@ -53,6 +55,10 @@ const char *service_init(const uint8_t secret[32], bool has_helper, uint64_t now
         return "the control channel's port cannot be had";
     if (!status_page_init(s->http_port, has_helper, s->capture_http))
         return "the port of the status page cannot be had";
+    if (s->agent_port != 0 && program.free_percent == NULL)
+        return "agent.port= is for programs that measure their free capacity, and this one does not";
+    if (!agent_init(s->agent_port, program.free_percent))
+        return "the port of the agent check cannot be had";
     if (s->key_bytes == 0)
         log_line("control channel: off, no key= is given");
     return NULL;
@@ -61,10 +67,12 @@ const char *service_init(const uint8_t secret[32], bool has_helper, uint64_t now
 void service_event(const struct transport_event *event, uint64_t now_ns)
 {
     ASSERT(event->kind != TRANSPORT_NONE);
-    if (event->kind == TRANSPORT_DATAGRAM)
+    if (event->kind == TRANSPORT_DATAGRAM) {
         control_datagram(event, now_ns);
-    else
-        status_page_event(event, now_ns); /* ignores connections of others */
+        return;
+    }
+    status_page_event(event, now_ns); /* each ignores connections of others */
+    agent_event(event, now_ns);
 }
 
 /* Notes when the network is up, and logs its changes. */
@@ -141,6 +149,7 @@ enum program_verdict service_poll(bool idle, uint64_t now_ns)
     if (now_ns >= service.next_poll_ns && service.verdict == PROGRAM_ON) {
         service.next_poll_ns = now_ns + POLL_NS;
         watch_network(now_ns);
+        agent_poll(now_ns);
         service_counters.uptime_ns = now_ns - service.began_ns;
         service.verdict = judge(now_ns);
     }

@@ -9,8 +9,9 @@
 #include "app/program.h"
 #include "net/transport.h"
 
-/* The places that the service takes of the transport's, beside a program's. */
-enum { SERVICE_CONNECTION_COUNT = 4, SERVICE_LISTENER_COUNT = 1, SERVICE_UDP_PORT_COUNT = 1 };
+/* The places that the service takes of the transport's, beside a program's. A program with a measure of its free
+ * capacity has those of app/service/agent.h, too. */
+enum { SERVICE_CONNECTION_COUNT = 4, SERVICE_LISTENER_COUNT = 2, SERVICE_UDP_PORT_COUNT = 1 };
 
 /* Begins, after transport_init. `secret` is fresh random bytes; `has_helper`: another CPU calls status_page_render.
  * NULL, or a message. */

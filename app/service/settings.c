@@ -78,6 +78,10 @@ static const struct setting rows[] = {
       .noun = "a UDP port", .help = "the control channel ([control.md](control.md))" },
     { "http.port", SETTING_NUMBER, AT(http_port), .min = 1, .max = UINT16_MAX, .initial = "0", .zero = "none",
       .noun = "a TCP port", .help = "the status page ([status.md](status.md)); anybody who reaches it may read it" },
+    { "agent.port", SETTING_NUMBER, AT(agent_port), .min = 1, .max = UINT16_MAX, .initial = "0", .zero = "none",
+      .noun = "a TCP port",
+      .help = "HAProxy's agent check: a line with the free capacity in percent, for whoever connects "
+              "([balance.md](balance.md)); for programs that measure it" },
     { "log", SETTING_ENDPOINT, AT(log), .unset = "none", .help = "the log over UDP ([status.md](status.md))" },
     { "capture", SETTING_CUSTOM, .set = set_capture, .unset = "off",
       .noun = "BYTES or BYTES,FRAMES: 1 to 1514 bytes of each of 16 to 65536 frames",

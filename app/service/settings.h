@@ -28,6 +28,7 @@ struct service_settings {
     size_t key_bytes;                   /* 0: off */
     uint16_t control_port;
     uint16_t http_port;  /* the status page's; 0: off */
+    uint16_t agent_port; /* the agent check's; 0: off */
     struct endpoint log; /* the receiver of app/service/syslog.h; address 0: none */
     enum service_wait wait;
     uint32_t capture_bytes, capture_frames; /* net/capture.h; 0: off */

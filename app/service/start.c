@@ -1,6 +1,7 @@
 #include "app/service/start.h"
 
 #include "app/program.h"
+#include "app/service/agent.h"
 #include "app/service/service.h"
 #include "app/service/settings.h"
 #include "app/service/stats.h"
@@ -16,6 +17,12 @@
 
 enum { CACHE_LINE_BYTES = 64 };
 
+/* Returns how many connections the service takes. */
+static uint32_t service_connection_count(void)
+{
+    return SERVICE_CONNECTION_COUNT + (program.free_percent != NULL ? AGENT_CONNECTION_COUNT_MAX : 0);
+}
+
 /* Returns NULL if the transport can have what the program and the service ask for, else a message. */
 static const char *check_capacities(void)
 {
@@ -24,7 +31,7 @@ static const char *check_capacities(void)
         const char *member;
         uint32_t wanted, service, most;
     } capacities[] = {
-        { "connection_count", program.connection_count, SERVICE_CONNECTION_COUNT, TRANSPORT_CONNECTION_COUNT_LIMIT },
+        { "connection_count", program.connection_count, service_connection_count(), TRANSPORT_CONNECTION_COUNT_LIMIT },
         { "listener_count", program.listener_count, SERVICE_LISTENER_COUNT, TRANSPORT_LISTENER_COUNT_MAX },
         { "udp_port_count", program.udp_port_count, SERVICE_UDP_PORT_COUNT, TRANSPORT_UDP_PORT_COUNT_MAX },
     };
@@ -147,7 +154,7 @@ const char *program_start(const struct start_platform *platform)
     stats_add_fact("program", program.name);
     stats_add_fact("stack", transport_name());
     network_settings.device = platform->device;
-    network_settings.connection_count = max_u32(program.connection_count + SERVICE_CONNECTION_COUNT,
+    network_settings.connection_count = max_u32(program.connection_count + service_connection_count(),
                                                 TRANSPORT_CONNECTION_COUNT_MAX);
     network_settings.memory_bytes = transport_memory_bytes(network_settings.connection_count);
     if (network_settings.memory_bytes > 0)

@@ -38,6 +38,21 @@ static int opened(void)
     return id;
 }
 
+TEST(agent_check_says_the_free_places)
+{
+    enum { AGENT_PORT = 4243 };
+    static const uint8_t secret[32];
+    stats_clear();
+    service_settings.agent_port = AGENT_PORT;
+    assert_null(service_init(secret, false, now_ns));
+    assert_int_equal(fake.listening, AGENT_PORT);
+    assert_true(fake_accepted(PORT) >= 0 && fake_accepted(PORT) >= 0);
+    int id = fake_accepted(AGENT_PORT);
+    program.turn(now_ns);
+    assert_string_equal(fake.connections[id].sent, "75%\n");
+    assert_true(fake.connections[id].closed_by_us);
+}
+
 TEST(all_bytes_come_back_and_then_the_end)
 {
     static uint8_t data[5000];
