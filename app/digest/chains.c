@@ -32,6 +32,9 @@ static struct {
     void (*ended)(struct chain *chain);
     /* By the count of chains: how many are for each worker that gets some, and for the loop's CPU. */
     uint8_t share[CHAIN_COUNT_MAX + 1], own[CHAIN_COUNT_MAX + 1];
+    /* By the count of chains: the rounds in VARIANTS_CHAIN_SLICE_NS, on all CPUs. */
+    uint64_t rates[CHAIN_COUNT_MAX + 1];
+    size_t width;
 } chains;
 
 /* Returns the rounds of `count` chains in a slice, spread over a number of CPUs. */
@@ -70,13 +73,17 @@ static void share_out(size_t count)
         cpus = spread;
     }
     chains.own[count] = (uint8_t)own;
+    chains.rates[count] = work_worker_count() == 0 ? rate(count, 1)
+                          : own == 0               ? rate(count, cpus)
+                                                   : rate(own, 1) + rate(count - own, cpus);
+    chains.width = chains.rates[count] > chains.rates[chains.width] ? count : chains.width;
     chains.share[count] = (uint8_t)min_size((count - own + cpus - 1) / cpus, SHA256_LANES_MAX);
     ASSERT(chains.share[count] > 0);
 }
 
 void digest_chains_clear(void (*ended)(struct chain *chain))
 {
-    chains.count = chains.out = chains.free_count = 0;
+    chains.count = chains.out = chains.free_count = chains.width = 0;
     chains.ended = ended;
     for (size_t i = 0; i < JOB_COUNT; i++)
         chains.free_jobs[chains.free_count++] = &chains.jobs[i];
@@ -86,6 +93,14 @@ void digest_chains_clear(void (*ended)(struct chain *chain))
 }
 
 size_t digest_chains_count(void) { return chains.count + chains.out; }
+size_t digest_chains_width(void) { return chains.width; }
+uint64_t digest_chains_rounds_taken(void) { return chains.rounds; }
+
+uint64_t digest_chains_rate(size_t count)
+{
+    ASSERT(count <= CHAIN_COUNT_MAX);
+    return chains.rates[count];
+}
 
 void digest_chains_add(struct chain *chain)
 {

@@ -30,9 +30,19 @@ void digest_chains_remove(struct chain *chain);
 /* Returns the count of chains that have not ended. */
 size_t digest_chains_count(void);
 
+/* Returns the rounds that `count` chains, at most CHAIN_COUNT_MAX, do in VARIANTS_CHAIN_SLICE_NS on all CPUs, by the
+ * times of the start. */
+uint64_t digest_chains_rate(size_t count);
+
+/* Returns the least count of chains that do the most rounds in a time: with more of them each is slower. */
+size_t digest_chains_width(void);
+
 /* Gives slices to the workers, and works for one slice where they do not suffice. Returns the rounds that were done
  * since the last call, on all CPUs. */
 uint64_t digest_chains_work(void);
+
+/* Returns the rounds of the slices that were taken back since digest_chains_work. */
+uint64_t digest_chains_rounds_taken(void);
 
 /* Takes back a slice from a worker. Returns false if the job is another's. */
 bool digest_chains_take(struct work *work);

@@ -1,6 +1,7 @@
 /* A compute service over HTTP/1.1: README.md. */
 #include "app/program.h"
 
+#include "app/digest/capacity.h"
 #include "app/digest/method.h"
 #include "app/digest/server.h"
 #include "app/digest/settings.h"
@@ -9,6 +10,7 @@
 #include "app/service/stats.h"
 #include "app/work.h"
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "net/transport.h"
@@ -70,6 +72,14 @@ static uint64_t next_deadline_ns(uint64_t now_ns)
     return server_ns < service_ns ? server_ns : service_ns;
 }
 
+/* Returns the free capacity in percent of rounds.full=. */
+static uint32_t free_percent(void)
+{
+    uint64_t percent = digest_capacity_free() * 100 / digest_settings.rounds_full;
+    ASSERT(digest_settings.rounds_full > 0);
+    return (uint32_t)min_u64(percent, UINT32_MAX);
+}
+
 const struct program program = { .name = "digest",
                                  .settings = &digest_settings_table,
                                  .connection_count = SERVER_CONNECTION_COUNT + SERVER_REFUSAL_COUNT,
@@ -78,4 +88,5 @@ const struct program program = { .name = "digest",
                                  .prepare = prepare,
                                  .init = init,
                                  .turn = turn,
-                                 .next_deadline_ns = next_deadline_ns };
+                                 .next_deadline_ns = next_deadline_ns,
+                                 .free_percent = free_percent };

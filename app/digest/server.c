@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "app/digest/capacity.h"
 #include "app/digest/connection.h"
 #include "app/digest/settings.h"
 #include "app/digest/variants.h"
@@ -107,6 +108,7 @@ bool digest_server_init(uint16_t port)
     memset(&digest_connection_counters, 0, sizeof digest_connection_counters);
     server.port = port;
     digest_chains_clear(chain_ended);
+    digest_capacity_init();
     stats_add_counters(&counter_group);
     stats_add_counters(&digest_connection_counter_group);
     stats_set_ways("head_to_body_ns body_to_result_ns result_to_sent_ns");
@@ -391,7 +393,15 @@ void digest_server_work(uint64_t now_ns)
 {
     server.now_ns = now_ns;
     work_end();
-    counters.rounds += digest_chains_work();
+    struct capacity_turn turn = {
+        .waiting = (uint32_t)digest_chains_count() + server.ready.count + server.out_count,
+        .rounds_taken = digest_chains_rounds_taken(),
+    };
+    const uint64_t rounds = digest_chains_work();
+    turn.rounds_own = rounds - turn.rounds_taken;
+    turn.chains_left = (uint32_t)digest_chains_count();
+    digest_capacity_turn(&turn, now_ns);
+    counters.rounds += rounds;
     stall_note(now_ns);
     blocked_try(now_ns);
     expire(now_ns);

@@ -28,13 +28,14 @@ def stream_base64(port, data):
 def machine(words, cpus=1):
     """Runs the service. Yields the guest, and the ports of service, status page and control channel on 127.0.0.1."""
     service, status = ports.free_port(socket.SOCK_STREAM), ports.free_port(socket.SOCK_STREAM)
-    gg_port = ports.free_port(socket.SOCK_DGRAM)
+    agent, gg_port = ports.free_port(socket.SOCK_STREAM), ports.free_port(socket.SOCK_DGRAM)
     forward = ",".join(f"hostfwd={kind}:127.0.0.1:{port}-:{inside}" for kind, port, inside in [
-        ("tcp", service, 8080), ("tcp", status, 80), ("udp", gg_port, 18247)])
+        ("tcp", service, 8080), ("tcp", status, 80), ("tcp", agent, 81), ("udp", gg_port, 18247)])
     devices = ["-vga", "none", "-netdev", f"user,id=n,{forward}", "-device", "virtio-net-pci,netdev=n"]
-    words = f"port=8080 http.port=80 key={test_digest.KEY} ip=10.0.2.15/24 gw=10.0.2.2 {words}"
+    words = f"port=8080 http.port=80 agent.port=81 key={test_digest.KEY} ip=10.0.2.15/24 gw=10.0.2.2 {words}"
     with qemu.Machine(qemu.kernel(words, image=IMAGE) + devices, cpus=cpus) as guest:
         guest.wait_for("digest: running, TCP/IP stack")
+        guest.agent_port = agent
         yield guest, service, status, gg_port
 
 
@@ -43,6 +44,7 @@ def test_four_cpus_work_and_answer_right():
         test_digest.check_values(service)
         test_digest.load(service, clients=12, count=2)
         assert all(test_digest.jobs(status, 4))
+        assert test_digest.agent_says(guest.agent_port) >= 1
         test_digest.say_gg(gg_port)
         guest.wait_reset()
     assert "back to Linux: gg" in guest.log and re.search(r"stats: work\.3\.jobs [1-9]", guest.log), guest.log

@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import os
 import pathlib
+import re
 import resource
 import socket
 import subprocess
@@ -92,6 +93,13 @@ def jobs(status, cpus):
     return [int(found[f"work.{cpu}.jobs"]) for cpu in range(cpus)]
 
 
+def agent_says(port):
+    """Returns the percentage that the agent check answers."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as connection:
+        line = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
+    return int(re.fullmatch(r"(\d+)%\n", line)[1])
+
+
 def say_gg(gg_port):
     done = subprocess.run([ROOT / "tools/gg", "127.0.0.1", "--port", str(gg_port), "--key", KEY, "--timeout", "20"],
                           capture_output=True, text=True, timeout=PATIENCE_S)
@@ -151,6 +159,21 @@ def test_a_second_cpu_works_and_no_third_is_made_up():
         say_gg(program.gg_port)
         log = program.communicate(timeout=PATIENCE_S)[1]
     assert "leaving: gg" in log
+
+
+def test_agent_check_says_less_while_chains_are_worked_on():
+    agent_port = ports.free_port()
+    with running(f"agent.port={agent_port}", "rounds.full=100000") as program, contextlib.ExitStack() as stack:
+        idle = agent_says(agent_port)
+        assert idle > 100
+        for _ in range(64):
+            slow = stack.enter_context(socket.create_connection(("127.0.0.1", program.service)))
+            slow.sendall(b"POST /sha256?rounds=100000000 HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx")
+        deadline = time.monotonic() + PATIENCE_S
+        while agent_says(agent_port) > idle / 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert 1 <= agent_says(agent_port) <= idle / 2
+        assert int(page(program.status)["agent.answers"]) > 2
 
 
 @pytest.mark.parametrize("cpus", [1, 2])

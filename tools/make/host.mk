@@ -49,6 +49,7 @@ UNIT_EXTRA_status_page_test := tests/lib/fake_transport.c
 UNIT_EXTRA_digest_test := $(filter-out app/digest/program.c,$(wildcard app/digest/*.c)) tests/lib/fake_transport.c
 UNIT_EXTRA_digest_server_test := $(UNIT_EXTRA_digest_test)
 UNIT_EXTRA_digest_work_test := $(UNIT_EXTRA_digest_test)
+UNIT_EXTRA_digest_capacity_test := $(UNIT_EXTRA_digest_test)
 UNIT_EXTRA_agent_test := tests/lib/fake_transport.c
 UNIT_EXTRA_sockets_test := host/sockets.c
 UNIT_EXTRA_survey_test := app/survey/rows.c app/survey/echo.c tests/lib/fake_transport.c
