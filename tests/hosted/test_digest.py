@@ -114,7 +114,9 @@ def running(*words, cpus=None):
                "deadline=120", *words]
     with subprocess.Popen([PROGRAM, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           preexec_fn=cpus and (lambda: os.sched_setaffinity(0, cpus))) as program:
+        program.start_log = ""
         for line in program.stderr:
+            program.start_log += line
             if "digest: running" in line:
                 break
         program.service, program.status, program.gg_port = service, status, gg_port
@@ -154,6 +156,7 @@ def test_a_second_cpu_works_and_no_third_is_made_up():
     if len(allowed) < 2:
         pytest.skip("this machine has one CPU")
     with running("cpus=3", cpus=allowed) as program:
+        assert "workers: 2 wanted, CPUs besides the first: 1\n" in program.start_log
         load(program.service, clients=8, count=3)
         assert all(jobs(program.status, 2)) and "work.2.jobs" not in page(program.status)
         say_gg(program.gg_port)
