@@ -34,6 +34,9 @@ SECTIONS = (
      "An echo of that many bytes, back to back. `linux` is a program of the host, over its loopback and its sockets;\n"
      "the others are guests, from descriptor to descriptor.", ("own", "lwip", "guest", "linux")),
     ("digest", "The digest program", "A hosted program on one core, beside public programs in the same run.", ()),
+    ("balance", "Several machines behind HAProxy",
+     "Three hosted digests of unequal speed, with HAProxy and wrk on one machine ([balance.md](balance.md)).\n"
+     "The first part of a row's name is wrk's count of connections.", ()),
     ("time", "The time program", "A client outside the machine times a request to its response.",
      ("kernel", "chronyd")),
     ("roundtrip", "From Linux to the kernel",

@@ -4,10 +4,10 @@
 While wrk sends requests, one machine gets GG, one is killed, one is frozen for 5 s. Each comes back before the next.
 Prints the counts of wrk and HAProxy as JSON.
 
-    unshare -n tests/balance/balance.py hosted|qemu
+    unshare -n tests/balance/balance.py hosted|qemu [VARIANT]
 
 Wants a network namespace of its own. `hosted`: three programs over Linux sockets. `qemu`: three kernels, each on a TAP
-device of one bridge."""
+device of one bridge. A VARIANT (VARIANTS) takes the place of the page's balancing."""
 import contextlib
 import csv
 import io
@@ -32,29 +32,37 @@ BUILD = ROOT / os.environ.get("BUILD", "build")
 KEY, PATIENCE_S, FROZEN_S = "a-key-for-tests", 60, 5
 HAPROXY = shutil.which("haproxy", path="/usr/local/sbin:/usr/sbin:/usr/bin") or \
     ROOT / "build/third-party/haproxy/usr/sbin/haproxy"       # unpacked there: an installed package would start it
+# HAProxy's algorithm, and true if the machines' agent checks set the weights.
+VARIANTS = {"roundrobin": ("roundrobin", False), "leastconn": ("leastconn", False),
+            "roundrobin+agent": ("roundrobin", True), "leastconn+agent": ("leastconn", True)}
+AGENT = " weight 100 agent-check agent-inter 200ms"
 WRK_SCRIPT = """
 wrk.method = "POST"
 wrk.body = "hello"
 function done(summary, latency, requests)
-  local e = summary.errors
-  io.write(string.format('{"requests": %d, "us": %d, "failed": %d, "p50_us": %d, "p99_us": %d, "max_us": %d}\\n',
-    summary.requests, summary.duration, e.connect + e.read + e.write + e.status + e.timeout,
-    latency:percentile(50), latency:percentile(99), latency.max))
+  local e, over = summary.errors, 0
+  for i = 1, #latency do
+    local us, count = latency(i)
+    if us > 1000000 then over = over + count end
+  end
+  io.write(string.format('{"requests": %d, "us": %d, "failed": %d, "p50_us": %d, "p99_us": %d, "max_us": %d, ' ..
+    '"over_1_s": %d}\\n', summary.requests, summary.duration, e.connect + e.read + e.write + e.status + e.timeout,
+    latency:percentile(50), latency:percentile(99), latency.max, over))
 end
 """
 
 
 class Hosted:
-    """One machine as a program: number 0, 1 or 2."""
+    """One machine as a program: number 0, 1 or 2, with further words of settings."""
 
-    def __init__(self, number):
+    def __init__(self, number, *words):
         self.service, self.status = ("127.0.0.1", 8180 + number), ("127.0.0.1", 8280 + number)
-        self.control = ("127.0.0.1", 8380 + number)
-        self.process = None
+        self.control, self.agent_port = ("127.0.0.1", 8380 + number), 8480 + number
+        self.words, self.process = words, None
 
     def start(self):
         words = [f"port={self.service[1]}", f"http.port={self.status[1]}", f"control.port={self.control[1]}",
-                 f"key={KEY}", "wait=sleep"]
+                 f"agent.port={self.agent_port}", f"key={KEY}", "wait=sleep", *self.words]
         self.process = subprocess.Popen([BUILD / "host/digest-linux", *words], stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, preexec_fn=qemu.die_with_parent)
 
@@ -79,9 +87,10 @@ class Guest(Hosted):
         super().__init__(number)
         self.number, self.address = number, f"10.77.0.{11 + number}"
         self.service, self.status, self.control = (self.address, 8080), (self.address, 80), (self.address, 18247)
+        self.agent_port = 81
 
     def start(self):
-        words = f"port=8080 http.port=80 key={KEY} ip={self.address}/24 gw=10.77.0.1"
+        words = f"port=8080 http.port=80 agent.port=81 key={KEY} ip={self.address}/24 gw=10.77.0.1"
         net = ["-vga", "none", "-netdev", f"tap,id=n,ifname=tap{self.number},script=no,downscript=no",
                "-device", f"virtio-net-pci,netdev=n,mac=52:54:00:12:34:{self.number:02}"]
         self.machine = qemu.Machine(qemu.kernel(words, image=BUILD / "digest/peregrine.elf") + net)
@@ -111,12 +120,32 @@ def set_up_network(kind):
             ip("link", "set", f"tap{number}", "master", "bridge0", "up")
 
 
-def configuration(machines, folder):
+def page_text():
+    return re.search(r"```haproxy\n(.*?)```", (ROOT / "docs/balance.md").read_text(), re.S)[1]
+
+
+def of_page():
+    """Returns the variant that the page has."""
+    text = page_text()
+    return re.search(r"(?m)^ *balance (\w+)", text)[1] + ("+agent" if "agent-check" in text else "")
+
+
+def with_variant(text, variant):
+    """Returns the configuration with the balancing of a variant."""
+    algorithm, has_agents = VARIANTS[variant]
+    text = re.sub(r"(?m)( weight \d+| agent-check| agent-inter \S+)", "", text)
+    text, count = re.subn(r"(?m)^( *)balance \w+$", rf"\1balance {algorithm}", text)
+    assert count == 1
+    return text.replace("    default-server", "    default-server" + AGENT, 1) if has_agents else text
+
+
+def configuration(machines, folder, variant=None):
     """Returns the configuration of docs/balance.md with these machines' addresses, and a socket for its counters."""
-    text = re.search(r"```haproxy\n(.*?)```", (ROOT / "docs/balance.md").read_text(), re.S)[1]
+    text = with_variant(page_text(), variant) if variant else page_text()
     for name, m in zip("abc", machines):
-        text, count = re.subn(rf"server {name} \S+ check port \d+",
-                              f"server {name} {m.service[0]}:{m.service[1]} check port {m.status[1]}", text)
+        text, count = re.subn(rf"server {name} \S+ check port \d+.*",
+                              f"server {name} {m.service[0]}:{m.service[1]} check port {m.status[1]} "
+                              f"agent-port {m.agent_port}", text)
         assert count == 1
     if machines[0].service[0] == "127.0.0.1":
         text = text.replace("bind 10.77.0.1:8080", "bind 127.0.0.1:8080")
@@ -131,6 +160,17 @@ def balancer_rows(folder):
         text = b"".join(iter(lambda: client.recv(65536), b"")).decode()
     rows = csv.DictReader(io.StringIO(text.removeprefix("# ")))
     return {row["svname"]: row for row in rows if row["pxname"] == "machines"}
+
+
+def requests_of(folder):
+    rows = balancer_rows(folder)
+    return {name: int(rows[name]["stot"]) for name in "abc"}
+
+
+def agents_answered(folder):
+    """Returns true if an agent check of each machine has been answered."""
+    rows = balancer_rows(folder)
+    return all("CHECKED" in rows[name]["agent_status"] for name in "abc")
 
 
 def wait_for(condition, what):
@@ -178,19 +218,32 @@ def answer(address):
         return response.read().decode().strip()
 
 
-def play(kind, folder, stack):
-    set_up_network(kind)
-    machines = [(Guest if kind == "qemu" else Hosted)(number) for number in range(3)]
+def start_machines(machines, stack):
     for m in machines:
         m.start()
         stack.callback(lambda m=m: m.process.poll() is None and m.kill())
-    (folder / "haproxy.cfg").write_text(configuration(machines, folder))
+
+
+@contextlib.contextmanager
+def balanced(machines, folder, variant=None):
+    """Runs HAProxy in front of the machines, from when all are up."""
+    (folder / "haproxy.cfg").write_text(configuration(machines, folder, variant))
+    with subprocess.Popen([HAPROXY, "-db", "-f", folder / "haproxy.cfg"], stderr=subprocess.DEVNULL,
+                          preexec_fn=qemu.die_with_parent) as balancer:
+        try:
+            for name in "abc":
+                wait_for(lambda n=name: has_state(folder, n, "UP"), f"machine {name} is up")
+            yield
+        finally:
+            balancer.terminate()
+
+
+def play(kind, variant, folder, stack):
+    set_up_network(kind)
+    machines = [(Guest if kind == "qemu" else Hosted)(number) for number in range(3)]
+    start_machines(machines, stack)
     (folder / "post.lua").write_text(WRK_SCRIPT)
-    balancer = stack.enter_context(subprocess.Popen([HAPROXY, "-db", "-f", folder / "haproxy.cfg"],
-                                                    stderr=subprocess.DEVNULL, preexec_fn=qemu.die_with_parent))
-    stack.callback(balancer.terminate)
-    for name in "abc":
-        wait_for(lambda n=name: has_state(folder, n, "UP"), f"machine {name} is up")
+    stack.enter_context(balanced(machines, folder, variant))
     address = "10.77.0.1" if kind == "qemu" else "127.0.0.1"
     assert answer(address) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     wrk = subprocess.Popen(["wrk", "-t1", "-c8", "-d600s", "--timeout", "5s", "-s", folder / "post.lua",
@@ -203,13 +256,14 @@ def play(kind, folder, stack):
     rows = balancer_rows(folder)
     found["a_second"] = round(found["requests"] / found["us"] * 1e6)
     found["sent_again"] = int(rows["BACKEND"]["wredis"]) + int(rows["BACKEND"]["wretr"])
-    found["requests_of"] = {name: int(rows[name]["stot"]) for name in "abc"}
+    found["requests_of"] = requests_of(folder)
     return found
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        print(json.dumps(play(sys.argv[1], pathlib.Path(folder), stack)))
+        variant = sys.argv[2] if len(sys.argv) > 2 else None
+        print(json.dumps(play(sys.argv[1], variant, pathlib.Path(folder), stack)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""docs/balance.md: no request fails while one machine ends with GG, one is killed, and one is frozen for 5 s."""
+"""docs/balance.md: no request fails while one machine ends with GG, one is killed, and one is frozen for 5 s. Machines
+of unequal speed say how much they can take."""
 import json
 import pathlib
 import shutil
@@ -7,18 +8,42 @@ import sys
 
 import pytest
 
+from tests.balance import balance, unequal
 from vm import machine
 
-BALANCE = pathlib.Path(__file__).with_name("balance.py")
 
-
-def test_no_request_fails_while_machines_come_and_go():
+def played(program, *words):
+    """Returns the counts that a program prints from a network namespace of its own."""
     done = subprocess.run([*machine.unshare_words(), "true"], capture_output=True, text=True)
     if done.returncode or not shutil.which("wrk"):
         pytest.skip("wants wrk and a network namespace: " + done.stderr.strip())
-    done = subprocess.run([*machine.unshare_words(), sys.executable, BALANCE, "hosted"], capture_output=True, text=True,
-                          timeout=300)
+    done = subprocess.run([*machine.unshare_words(), sys.executable, pathlib.Path(program.__file__), *words],
+                          capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+# The first one is the page's configuration as it stands.
+@pytest.mark.parametrize("variant", [None, *(variant for variant in balance.VARIANTS if variant != balance.of_page())])
+def test_no_request_fails_while_machines_come_and_go(variant):
+    found = played(balance, "hosted", *([variant] if variant else []))
     assert found["failed"] == 0 and found["requests"] > 100 and found["sent_again"] > 0, found
     assert all(count > 10 for count in found["requests_of"].values()), found
+
+
+def test_weights_follow_the_speed_of_the_machines_and_their_load():
+    """Machine `a` has two processors, and `c` no vector instructions."""
+    found = played(unequal, "--check")
+    assert found["failed"] == 0 and found["requests"] > 10, found
+    a, b, c = found["idle_weights"]
+    assert a > 1.3 * b and b > 1.3 * c >= 1.3, found
+    assert found["requests_of"]["a"] > found["requests_of"]["c"], found
+
+
+def test_table_of_the_page_is_made_of_the_rows():
+    common = {"n": 500, "runs": 3, "others": 0.1, "machine": "a processor", "commit": "12ab"}
+    name = "balance/4/leastconn+agent"
+    rows = [{"name": f"{name}/response", "p50": 1.5, "p99": 20.1, "over_1_s": 2, "failed": 0, **common},
+            {"name": f"{name}/rate", "p50": 1234, **common}]
+    assert "| 4 | leastconn, weights by agent | 1,234 | 1.5 ms | 20.1 ms | 4.0 | 0 |\n" in unequal.table(rows)
+    assert "12ab on a processor" in unequal.table(rows)

@@ -96,7 +96,10 @@ bench-digest: $(BENCH_DIGEST) $(call linux_program,digest) ## hashes beside Open
 # The digest over the wire, in QEMU: as a kernel, in a Linux guest, and Go's net/http there.
 bench-digest-wire: $(call linux_program,digest) $(BUILD)/digest/peregrine.elf ## /sha256 over the wire, kernel and Linux
 	$(PY) tests/bench/bench_digest_wire.py
-.PHONY: bench-digest bench-digest-wire
+# Three digests of unequal speed behind HAProxy, in a network namespace: docs/balance.md.
+bench-balance: $(call linux_program,digest) ## ways to balance unequal machines; QUICK=1, REPEAT=3
+	$(if $(filter 0,$(shell id -u)),unshare -n,unshare -Urn) $(PY) tests/balance/unequal.py
+.PHONY: bench-digest bench-digest-wire bench-balance
 
 # The leaf modules beside public equals. Functions of kernel/time/clock.c that only a kernel can run are left out by the
 # linker.
