@@ -20,6 +20,8 @@ ROWS = {
     "modern-without-event-index": ("echo", "own", "modern", ",event_idx=off"),
     "modern-without-mergeable-buffers": ("echo", "own", "modern", ",mrg_rxbuf=off"),
     "modern-lwip": ("player", "lwip", "modern", ""),
+    "modern-time": ("time", "own", "modern", ""),
+    "modern-digest": ("digest", "own", "modern", ""),
 }
 SHOTS = 20
 

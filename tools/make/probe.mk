@@ -8,14 +8,16 @@ $(ECHO_PROBE): $(BUILD)/host/tools/probe/echo_probe.o
 	$(CC) -o $@ $^
 NEEDS_guest += $(VHOST_PROBE) $(ECHO_PROBE)
 
-# The image of the second program with the other stack.
+# The images of further programs with the other stack.
 OTHER_ECHO_IMAGE := $(BUILD)/other/echo/peregrine.elf
-$(OTHER_ECHO_IMAGE): FORCE
-	@$(MAKE) -s --no-print-directory BUILD=$(BUILD)/other STACK=$(filter-out $(STACK),own lwip) PROGRAM=echo \
+OTHER_TIME_IMAGE := $(BUILD)/other/time/peregrine.elf
+$(OTHER_ECHO_IMAGE) $(OTHER_TIME_IMAGE): $(BUILD)/other/%/peregrine.elf: FORCE
+	@$(MAKE) -s --no-print-directory BUILD=$(BUILD)/other STACK=$(filter-out $(STACK),own lwip) PROGRAM=$* \
 		LWIP=$(LWIP) $@
 
-WIRE_NEEDS := $(VHOST_PROBE) $(addprefix $(BUILD)/,peregrine.elf other/peregrine.elf echo/peregrine.elf) \
-	$(OTHER_ECHO_IMAGE) $(LINUX_PROGRAMS)
+WIRE_NEEDS := $(VHOST_PROBE) $(addprefix $(BUILD)/,peregrine.elf other/peregrine.elf) \
+	$(addprefix $(BUILD)/,echo/peregrine.elf time/peregrine.elf digest/peregrine.elf) $(OTHER_ECHO_IMAGE) \
+	$(OTHER_TIME_IMAGE) $(LINUX_PROGRAMS)
 bench-wire: $(WIRE_NEEDS) ## the wire without QEMU's main loop: build/bench/wire.json
 	$(PY) tools/wire_probe.py --wire vhost-user own lwip guest
 bench-half-rtt: $(WIRE_NEEDS) $(ECHO_PROBE) ## half round trips of echoes by payload: build/bench/half_rtt.json

@@ -1,7 +1,7 @@
 """Rounds of the wire probe as the network device itself (vhost_probe.c): no main loop of QEMU in between.
 
-A round visits every system in a shuffled order. A visit starts the system in QEMU once for its player and once for its
-echo, pinned to one core; the probe polls on another. A figure is the least of the rounds, because other work on the
+A round visits every system in a shuffled order. A visit starts the system in QEMU once for each of its programs,
+pinned to one core; the probe polls on another. A figure is the least of the rounds, because other work on the
 machine only adds time; the median of the rounds stands beside it."""
 import contextlib
 import os
@@ -23,7 +23,9 @@ from vm import qemu
 BUILD = qemu.BUILD
 PROGRAM = BUILD / "host/tools/probe/vhost_probe"
 ROUND = rounds.ONLINE
-PLAYS = {"player": ("ethernet", "icmp", "burst"), "echo": ("udp:64", "tcp:64")}
+PLAYS = {"player": ("ethernet", "icmp", "burst"), "echo": ("udp:64", "tcp:64"), "time": ("ntp",),
+         "digest": ("sha256",)}
+WORDS = {"echo": "port=7", "time": "rate=0", "digest": "port=7"}
 GAPS_MS = (1, 10)
 WARM_SHOTS = 20         # vhost_probe.c: WARM_UP_SHOTS
 VISIT_S_MAX = 600
@@ -37,13 +39,13 @@ ECHO_INITRAMFS = linux_guest.WORK / "echo-initramfs"
 def kernel_image(stack, program):
     if program == "player":
         return machine.image_of(stack)
-    name = "echo" if (BUILD / f"echo/kernel/parts-{stack}").exists() else "other/echo"
-    return BUILD / name / "peregrine.elf"
+    folder = program if (BUILD / program / f"kernel/parts-{stack}").exists() else f"other/{program}"
+    return BUILD / folder / "peregrine.elf"
 
 
 def settings(setup, program):
-    if program == "echo":
-        return " ".join(["port=7", "key=a-key-for-the-probe", *setup.words()])
+    if program in WORDS:
+        return " ".join([WORDS[program], "key=a-key-for-the-probe", *setup.words()])
     endpoints = [f"feed={setup.host}:10001", f"submit={setup.host}:10002"]
     return machine.settings_text(setup, ROUND, endpoints, "probe", "0x" + secrets.token_hex(32), PLAYER_WORDS)
 
@@ -59,6 +61,8 @@ def linux_options(setup, program):
 
 
 SYSTEMS = {"own": kernel_options("own"), "lwip": kernel_options("lwip"), "guest": linux_options}
+# The port of lwIP has too few connections for digest.
+PROGRAMS = {"own": tuple(PLAYS), "lwip": ("player", "echo", "time"), "guest": ("player", "echo")}
 
 
 def build_linux():
@@ -145,7 +149,7 @@ def measure(names, shots, round_count, seed, accelerator):
     order, times = random.Random(f"order {seed}"), {}
     for number in range(round_count):
         for name in order.sample(names, len(names)):
-            for program in PLAYS:
+            for program in PROGRAMS[name]:
                 more = LINUX_ON_TCG if (name, accelerator) == ("guest", "tcg") else ""
                 found = visit(SYSTEMS[name], program, shots, GAPS_MS, f"{seed} {name} {number}", accelerator,
                               nic_more=more)

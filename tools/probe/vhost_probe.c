@@ -9,6 +9,7 @@
  *     icmp       an echo request of 56 bytes and its reply
  *     udp:BYTES  a datagram with that payload to port 7 and its echo; at least 2 bytes
  *     tcp:BYTES  the same over one connection: until the last byte is back
+ *     sha256     POST /sha256?rounds=1 to port 7 with a body of 5 bytes, over one connection, and its response
  *     ntp        an NTP request and its reply
  *     ntp-rate   NTP_RATE_COUNT of them, NTP_RATE_WINDOW at a time; one time for all
  *     burst      digits on the input stream and the POST of the answer that they end with. BURSTS is a file of lines
@@ -479,6 +480,27 @@ static uint64_t shoot_tcp(uint16_t number)
     return wait_answer(sent_ns, SHOT_NS, is_echo_whole, number);
 }
 
+static const char sha256_request[] = "POST /sha256?rounds=1 HTTP/1.1\r\nHost: guest\r\nContent-Length: 5\r\n\r\nhello";
+static const char sha256_result[] = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824\n";
+
+/* Returns true if a segment ends with the result. */
+static bool is_sha256_result(const struct answer *answer, uint16_t number)
+{
+    const uint32_t bytes = sizeof sha256_result - 1;
+    (void)number;
+    return answer->peer == echo && answer->payload_bytes >= bytes
+           && memcmp(answer->payload + answer->payload_bytes - bytes, sha256_result, bytes) == 0;
+}
+
+static uint64_t shoot_sha256(uint16_t number)
+{
+    uint64_t sent_ns;
+    if (!echo_open)
+        open_echo();
+    send_segment(echo, TCP_ACK | TCP_PSH, sha256_request, sizeof sha256_request - 1, &sent_ns);
+    return wait_answer(sent_ns, SHOT_NS, is_sha256_result, number);
+}
+
 static bool is_ntp_reply(const struct answer *answer, uint16_t number)
 {
     return answer->is_ntp && answer->number == number;
@@ -585,9 +607,9 @@ static const struct play {
     uint64_t (*shoot)(uint16_t number);
     uint32_t bytes_min; /* the least payload that a colon may name; 0: none */
 } plays[] = {
-    { "ethernet", shoot_ethernet, 0 }, { "icmp", shoot_icmp, 0 }, { "udp", shoot_udp, 2 },
-    { "tcp", shoot_tcp, 1 },           { "ntp", shoot_ntp, 0 },   { "ntp-rate", shoot_ntp_rate, 0 },
-    { "burst", shoot_burst, 0 },
+    { "ethernet", shoot_ethernet, 0 }, { "icmp", shoot_icmp, 0 },     { "udp", shoot_udp, 2 },
+    { "tcp", shoot_tcp, 1 },           { "ntp", shoot_ntp, 0 },       { "ntp-rate", shoot_ntp_rate, 0 },
+    { "burst", shoot_burst, 0 },       { "sha256", shoot_sha256, 0 },
 };
 
 /* Finds a play by its name, and sets echo_bytes. */
