@@ -85,7 +85,7 @@ static bool length_is_possible(const struct frame *frame)
  *
  * By virtio 1.2 §5.1.6.4 the device fills all buffers except the last, and each of ours holds a whole frame: such a
  * frame is too long. Devices older than virtio 1.1 may leave room in a buffer. Their frames are joined. */
-static bool rx_merge(struct virtio_net *net, struct frame *frame, uint32_t buffer_count)
+NOT_HOT static bool rx_merge(struct virtio_net *net, struct frame *frame, uint32_t buffer_count)
 {
     /* virtio 1.2 §5.1.6.4: a frame has one buffer or more, and all are used together. With any other count the frame's
      * end in the ring is unknown. */
@@ -119,7 +119,7 @@ static bool rx_merge(struct virtio_net *net, struct frame *frame, uint32_t buffe
 
 /* Takes a frame that is not whole or not of a usual length. `written` is the length that the device reports. Returns
  * true if `frame` is whole now. */
-__attribute__((cold, noinline)) static bool rx_unusual(struct virtio_net *net, struct frame *frame, uint32_t written)
+NOT_HOT static bool rx_unusual(struct virtio_net *net, struct frame *frame, uint32_t written)
 {
     const struct virtio_net_hdr *header = (const void *)(frame->data - net->header_bytes);
     if (net->merges && written >= net->header_bytes && header->num_buffers != 1)
@@ -254,7 +254,7 @@ static struct tx_buffer *tx_acquire(struct netdev *device)
     return buffer;
 }
 
-__attribute__((cold, noinline)) static bool tx_make_room(struct virtio_net *net, const struct tx_buffer *buffer)
+NOT_HOT static bool tx_make_room(struct virtio_net *net, const struct tx_buffer *buffer)
 {
     tx_reclaim(net);
     virtio_net_check(net);
@@ -358,7 +358,7 @@ static void rekick(struct virtio_net *net, uint64_t now_cycles)
 }
 
 /* Returns true if a command may be sent. One that is still under way is kicked again, and not sent twice. */
-__attribute__((cold, noinline)) static bool control_is_free(struct virtio_net *net)
+NOT_HOT static bool control_is_free(struct virtio_net *net)
 {
     struct virtqueue *queue = &net->control;
     uint32_t written;
@@ -375,8 +375,7 @@ __attribute__((cold, noinline)) static bool control_is_free(struct virtio_net *n
 }
 
 /* Sends a command, whose data stand after its head already. */
-__attribute__((cold, noinline)) static void control_send(struct virtio_net *net, uint8_t class, uint8_t command,
-                                                         uint32_t data_bytes)
+NOT_HOT static void control_send(struct virtio_net *net, uint8_t class, uint8_t command, uint32_t data_bytes)
 {
     struct virtqueue *queue = &net->control;
     uint32_t bytes = VIRTIO_NET_CTRL_HEAD_BYTES + data_bytes;
@@ -393,7 +392,7 @@ __attribute__((cold, noinline)) static void control_send(struct virtio_net *net,
 
 /* virtio 1.2 §5.1.6.5.4: Has the stack announce our address, and acknowledges the request. The device shows its request
  * until it has seen that. */
-__attribute__((cold, noinline)) static void announce(struct virtio_net *net)
+NOT_HOT static void announce(struct virtio_net *net)
 {
     ASSERT(net->announces);
     if (!control_is_free(net))
@@ -405,7 +404,7 @@ __attribute__((cold, noinline)) static void announce(struct virtio_net *net)
 
 /* virtio 1.2 §5.1.6.5.2: Gives the device the table of groups; if another command is under way, at the next reading of
  * the state. The device's mode stays as it is: one without a filter passes everything on, and the stack checks. */
-__attribute__((cold, noinline)) static void groups_send(struct virtio_net *net)
+NOT_HOT static void groups_send(struct virtio_net *net)
 {
     uint8_t *data = net->command + VIRTIO_NET_CTRL_HEAD_BYTES;
     ASSERT(net->filters && net->groups_due);
@@ -421,8 +420,7 @@ __attribute__((cold, noinline)) static void groups_send(struct virtio_net *net)
     control_send(net, VIRTIO_NET_CTRL_MAC, VIRTIO_NET_CTRL_MAC_TABLE_SET, 8 + bytes);
 }
 
-__attribute__((cold)) static void groups_set(struct netdev *device, const uint8_t (*groups)[NETDEV_MAC_BYTES],
-                                             uint32_t count)
+NOT_HOT static void groups_set(struct netdev *device, const uint8_t (*groups)[NETDEV_MAC_BYTES], uint32_t count)
 {
     struct virtio_net *net = virtio_net_of(device);
     ASSERT(count <= NETDEV_GROUP_COUNT_MAX);
@@ -434,7 +432,7 @@ __attribute__((cold)) static void groups_set(struct netdev *device, const uint8_
     groups_send(net);
 }
 
-static void state_read(struct virtio_net *net)
+NOT_HOT static void state_read(struct virtio_net *net)
 {
     uint8_t status = net->bus->ops->status_read(net->bus);
     virtio_net_counters.state_exits++;
@@ -518,7 +516,7 @@ const struct netdev_ops virtio_net_ops = {
     .groups_set = groups_set,
 };
 
-void virtio_net_check(const struct virtio_net *net)
+NOT_HOT void virtio_net_check(const struct virtio_net *net)
 {
     virtqueue_check(&net->rx);
     virtqueue_check(&net->tx);
@@ -538,7 +536,7 @@ void virtio_net_check(const struct virtio_net *net)
     ASSERT(tx_sent == virtqueue_in_flight(&net->tx));
 }
 
-void virtio_net_buffers_init(struct virtio_net *net)
+NOT_HOT void virtio_net_buffers_init(struct virtio_net *net)
 {
     ASSERT(net->rx_memory == NULL);
     net->rx_memory = memory_take((size_t)VIRTIO_NET_RX_BUFFER_COUNT * VIRTIO_NET_BUFFER_BYTES, 4096, "receive buffers");
