@@ -3,8 +3,8 @@
  * `make PROGRAM=NAME`.
  *
  * A program sees the network through net/transport.h, the other CPUs through app/work.h, and what every program has
- * through app/service/service.h. Its memory is static: the linker counts it. It knows no device, no operating system,
- * and no clock but the one that it is handed. */
+ * through app/service/service.h. Idle time rehearses its answers: app/service/rehearsal.h. Its memory is static: the
+ * linker counts it. It knows no device, no operating system, and no clock but the one that it is handed. */
 #pragma once
 
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  *
  * Other work, and other users of the CPU, push the path out of the caches: idle time fetches it back.
  *
- * A static function that does nothing but fetch has no effect that GCC knows. If it is too long to be inlined at once,
- * GCC 12 deletes the calls. So fetches stand in functions that also do something else. */
+ * A static function that does nothing but prefetch has no effect that GCC knows. If it is too long to be inlined at
+ * once, GCC 12 deletes the calls. So prefetches stand in functions that also do something else. */
 #pragma once
 
 #include <stddef.h>
@@ -15,11 +15,11 @@
 
 enum { HOT_LINE_BYTES = 64 };
 
-/* Fetches the lines of some data. */
+/* Fetches the lines of some data, by loads: TCG carries those out, and ignores a prefetch. */
 static inline void hot_fetch(const void *at, size_t bytes)
 {
-    for (const char *line = at, *end = line + bytes; line < end; line += HOT_LINE_BYTES)
-        __builtin_prefetch(line);
+    for (const volatile char *line = at, *end = line + bytes; line < end; line += HOT_LINE_BYTES)
+        (void)*line;
 }
 
 /* Fetches the lines of some data into the second-level cache: for data of which a burst needs few lines. */

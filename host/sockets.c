@@ -615,6 +615,12 @@ void transport_idle(uint64_t now_ns)
 }
 
 void transport_warm(void) {} /* the path is Linux's */
+bool transport_rehearsal_begin(const struct transport_rehearsal *rehearsal, uint64_t now_ns)
+{
+    (void)rehearsal, (void)now_ns;
+    return false;
+}
+void transport_rehearsal_end(uint64_t now_ns) { (void)now_ns; }
 
 /* Joins or leaves a group on one socket, at the interface that Linux has a route to the group through. */
 static bool membership_change(int fd, int what, uint32_t group)

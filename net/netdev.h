@@ -84,6 +84,10 @@ struct netdev_ops {
      * the device itself are wanted in any case. NULL: the device has no filter. A device may pass on other frames too:
      * the stack checks. */
     void (*groups_set)(struct netdev *device, const uint8_t (*groups)[NETDEV_MAC_BYTES], uint32_t count);
+
+    /* Runs the code of a received and of a sent frame on other rings, and changes nothing: idle work of less than a
+     * microsecond. NULL: there is nothing to rehearse. */
+    void (*rehearse)(struct netdev *device);
 };
 
 struct netdev {

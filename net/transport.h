@@ -132,7 +132,7 @@ uint8_t *transport_message(int connection);
  * belongs to the stack. After a change of the prepared bytes the caller must call again. Idle work. */
 void transport_message_prepare(int connection, uint32_t from, uint32_t bytes);
 
-/* Fetches into the caches the memory that the next segment and the next message touch. Other work may have displaced
+/* Fetches into the caches the memory that the next frame and the next message touch. Other work may have displaced
  * that memory. Idle work. */
 void transport_warm(void);
 
@@ -175,6 +175,26 @@ void transport_udp_leave(uint32_t group);
  * no buffer now, or no route. */
 bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_port, const void *data, size_t bytes,
                         uint64_t now_ns);
+
+/* A made-up frame, which a rehearsal receives. */
+enum transport_rehearsal_kind {
+    TRANSPORT_REHEARSAL_ARP,      /* a request */
+    TRANSPORT_REHEARSAL_ICMP,     /* an echo request */
+    TRANSPORT_REHEARSAL_DATAGRAM, /* to `port`, from TRANSPORT_REHEARSAL_PEER_PORT */
+    TRANSPORT_REHEARSAL_SEGMENT,  /* with data, on a connection to `port` */
+};
+enum { TRANSPORT_REHEARSAL_KIND_COUNT = TRANSPORT_REHEARSAL_SEGMENT + 1, TRANSPORT_REHEARSAL_PEER_PORT = 40000 };
+struct transport_rehearsal {
+    enum transport_rehearsal_kind kind;
+    uint16_t port;
+    struct bytes payload; /* up to TRANSPORT_MESSAGE_BYTES_MAX; lent for as long as it is rehearsed */
+};
+
+/* Begins a rehearsal, while no event's payload is borrowed. Until its end all calls act on another stack, which shares
+ * no memory with the real one and sends nothing. transport_poll returns the event of the made-up frame. The program's
+ * answer is acknowledged. Returns false if there is no other stack here, or none for this frame now. Idle work. */
+bool transport_rehearsal_begin(const struct transport_rehearsal *rehearsal, uint64_t now_ns);
+void transport_rehearsal_end(uint64_t now_ns);
 
 /* Returns the stack's counters, group by group: `index` counts from 0; false past the last group. The groups are the
  * same each time. Their values are live, or at most a few milliseconds old. */

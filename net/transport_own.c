@@ -28,6 +28,7 @@
 #include "net/tcp/seq.h"
 #include "net/tcp/table.h"
 #include "net/tcp/window.h"
+#include "net/twin.h"
 
 enum {
     OWN_CONNECTIONS = TRANSPORT_CONNECTION_COUNT_LIMIT,
@@ -68,6 +69,7 @@ static struct {
     uint32_t unacked_at_end[OWN_CONNECTIONS];
     int listeners[TRANSPORT_LISTENER_COUNT_MAX];
     uint32_t listener_count, udp_port_count;
+    uint32_t warm_next; /* the connection whose lines were fetched last */
     struct transport_network network;
 } own;
 
@@ -173,6 +175,7 @@ bool transport_init(const struct transport_config *config, uint64_t now_ns)
         return false;
     }
     find_counters();
+    twin_init(&net, now_ns);
     return true;
 }
 
@@ -532,18 +535,28 @@ void transport_message_prepare(int connection, uint32_t from, uint32_t bytes)
         tcp_fast_prepare(own.stack, c, from, bytes);
 }
 
-void transport_warm(void)
+/* Fetches what each frame touches, and the lines of a few connections, the next ones each time. */
+NOT_HOT void transport_warm(void)
 {
-    enum { ANSWER_BYTES = 128 };
-    const struct tcp *tcp = &own.stack->tcp;
-    ASSERT(tcp->connection_end <= own.stack->tcp.capacity.connection_count);
+    enum { CONNECTIONS = FEW, NEIGHBOURS = 8, ANSWER_BYTES = 128 };
+    const struct net_stack *stack = own.stack;
+    const struct tcp *tcp = &stack->tcp;
+    ASSERT(tcp->connection_end <= tcp->capacity.connection_count);
+    hot_fetch(stack, offsetof(struct net_stack, ip.reassembly));
+    hot_fetch(stack->ip.arp.entries, min_size(NEIGHBOURS, stack->ip.arp.entry_count) * sizeof(struct arp_entry));
     hot_fetch(tcp->keys, tcp->connection_end * sizeof tcp->keys[0]);
-    for (uint32_t i = 0; i < tcp->connection_end; i++) {
-        const struct tcp_connection *c = &tcp->connections[i];
-        hot_fetch(c, TCP_HOT_BYTES);
+    for (uint32_t i = 0; i < min_u32(CONNECTIONS, tcp->connection_end); i++) {
+        own.warm_next = own.warm_next + 1 < tcp->connection_end ? own.warm_next + 1 : 0;
+        const struct tcp_connection *c = &tcp->connections[own.warm_next];
+        if (!c->used)
+            continue;
+        hot_fetch(c, sizeof *c);
+        hot_fetch(&c->segments[(c->queue.head + c->segment_count) & c->segment_mask], 1);
         if (c->message != NULL) {
             hot_fetch(c->message, sizeof *c->message);
-            hot_fetch(c->message->data, (size_t)c->ready.from + c->ready.bytes + TCP_MESSAGE_OFFSET + ANSWER_BYTES);
+            hot_fetch(c->message->data,
+                      min_size((size_t)c->ready.from + c->ready.bytes + TCP_MESSAGE_OFFSET + ANSWER_BYTES,
+                               NETDEV_FRAME_BYTES_MAX));
         }
     }
 }
@@ -576,4 +589,51 @@ bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_por
 {
     return bytes <= TRANSPORT_DATAGRAM_BYTES_MAX
            && udp_send(&own.stack->ip, from_port, to_address, to_port, data, bytes, now_ns);
+}
+
+/* ---- Rehearsals ---- */
+
+/* The members of `own` that a rehearsal replaces. Its connection has an index that a real one may have as well. */
+static struct {
+    struct net_stack *stack; /* NULL: no rehearsal is under way */
+    enum reported reported;
+    bool held;
+    uint32_t unacked_at_end;
+} real;
+
+NOT_HOT bool transport_rehearsal_begin(const struct transport_rehearsal *rehearsal, uint64_t now_ns)
+{
+    ASSERT(real.stack == NULL);
+    struct net_stack *stack = own.borrowed ? NULL : twin_receive(rehearsal, own.stack->ip.device, now_ns);
+    if (stack == NULL)
+        return false;
+    real.stack = own.stack;
+    real.reported = own.reported[TWIN_CONNECTION];
+    real.held = own.held[TWIN_CONNECTION];
+    real.unacked_at_end = own.unacked_at_end[TWIN_CONNECTION];
+    own.stack = stack;
+    own.reported[TWIN_CONNECTION] = connection_of(TWIN_CONNECTION) != NULL ? REPORTED_OPEN : REPORTED_NOTHING;
+    own.held[TWIN_CONNECTION] = false;
+    return true;
+}
+
+NOT_HOT void transport_rehearsal_end(uint64_t now_ns)
+{
+    enum { EVENTS_MAX = 4 }; /* that the program has not taken */
+    struct transport_event event;
+    ASSERT(real.stack != NULL);
+    twin_acknowledge();
+    for (int i = 0; i < EVENTS_MAX && transport_poll(now_ns, &event); i++)
+        continue;
+    if (own.borrowed)
+        borrowed_take_back(now_ns);
+    transport_idle(now_ns);
+    own.stack = real.stack;
+    struct netdev *device = own.stack->ip.device;
+    if (device->ops->rehearse != NULL)
+        device->ops->rehearse(device);
+    own.reported[TWIN_CONNECTION] = real.reported;
+    own.held[TWIN_CONNECTION] = real.held;
+    own.unacked_at_end[TWIN_CONNECTION] = real.unacked_at_end;
+    real.stack = NULL;
 }

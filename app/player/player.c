@@ -12,6 +12,7 @@
 #include "app/player/stream_merger.h"
 #include "app/player/submit.h"
 #include "app/service/control.h"
+#include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/slow.h"
 #include "app/service/stats.h"
@@ -51,7 +52,6 @@ static struct {
     bool searching;        /* answers in the current digits are left */
     bool stopped;          /* the breaker is open: nothing is searched any more */
     bool matcher_busy;     /* idle work is left */
-    bool cooled;           /* other work may have pushed the path out of the nearest caches */
     uint8_t waiting;       /* a bit for each input whose bytes wait for the running search */
     enum program_verdict verdict;
     uint32_t untaken_polls; /* consecutive checks of the timers in turns that left events */
@@ -156,6 +156,7 @@ static void copy_statistics(void)
 
 /* ---- the start ---- */
 
+static void warm_up(uint64_t now_ns);
 static struct matcher *matcher; /* made by player_prepare, for each player_init */
 
 const char *player_prepare(const struct program_machine *machine)
@@ -234,6 +235,7 @@ const char *player_init(const struct program_machine *machine, uint64_t now_ns)
         input_stream_init(&player.inputs[i], i, input_names[i], &settings->inputs.at[i]);
     register_statistics();
     control_on_set(player_set);
+    rehearsal_add_work(warm_up);
     stats_add_fact("simd", matcher_stats(matcher)->simd);
     log_line("playing with simd=%s%s", matcher_stats(matcher)->simd, matcher_stats(matcher)->simd_times);
     return NULL;
@@ -507,7 +509,6 @@ bool player_matcher_rests(void) { return !player.searching && player.waiting == 
 NOT_HOT static void poll_timers(bool all_taken, uint64_t now_ns)
 {
     player.next_poll_ns = now_ns + POLL_NS;
-    player.cooled = true;
     trace_work(TRACE_WORK_TIMERS);
     player.untaken_polls = all_taken ? 0 : player.untaken_polls + 1;
     const bool judges = all_taken || player.untaken_polls >= UNTAKEN_POLLS_MAX;
@@ -526,19 +527,17 @@ NOT_HOT static void poll_timers(bool all_taken, uint64_t now_ns)
 
 /* ---- turns ---- */
 
-/* Fetches what the next burst's path needs into the caches, and rehearses its search, in 2 to 8 us. Due after other
- * work, and once a millisecond, because the loop may have stood still meanwhile. Comes last before the ring is polled
- * again, and its largest part last. */
-NOT_HOT static void warm_up(void)
+/* Fetches what the next burst's path needs into the caches besides the stack's part, and rehearses its search, in 2 to
+ * 8 us. The largest part comes last. */
+NOT_HOT static void warm_up(uint64_t now_ns)
 {
-    hot_fetch_code();
-    transport_warm();
+    (void)now_ns;
+    if (!player_matcher_rests())
+        return;
     hot_fetch(session_owners, sizeof session_owners);
     hot_fetch(player.inputs, player.input_count * sizeof player.inputs[0]);
     answer_set_warm();
     matcher_warm(player.matcher);
-    player.cooled = false;
-    trace_work(TRACE_WORK_WARM);
 }
 
 /* Goes on with the running search and with the bytes that wait for its end. Events may have taken the turn's time. */
@@ -571,13 +570,10 @@ __attribute__((noinline)) static enum program_verdict idle_turn(unsigned events,
         trace_work(TRACE_WORK_WAITING);
     /* The page and the log do not go before an answer, nor before the tables that make the next one quick. */
     bool idle = events == 0 && player_matcher_rests() && send_queue_waiting_count() == 0;
-    enum program_verdict verdict = service_poll(idle, now_ns);
     if (now_ns >= player.next_poll_ns && player.verdict == PROGRAM_ON)
         poll_timers(all_taken, now_ns);
     transport_idle(now_ns);
-    player.cooled |= events > 0;
-    if (player.cooled && events == 0 && player_matcher_rests())
-        warm_up();
+    enum program_verdict verdict = service_poll(idle, now_ns);
     return verdict != PROGRAM_ON ? verdict : player.verdict;
 }
 
@@ -598,7 +594,7 @@ HOT enum program_verdict player_turn(uint64_t now_ns)
 
 uint64_t player_next_deadline_ns(uint64_t now_ns)
 {
-    if (!player_matcher_rests() || player.cooled)
+    if (!player_matcher_rests())
         return now_ns;
     uint64_t next_ns = service_next_deadline_ns(now_ns), submit_ns = submit_next_deadline_ns(now_ns);
     next_ns = submit_ns < next_ns ? submit_ns : next_ns;

@@ -5,6 +5,7 @@
 
 #include "app/service/agent.h"
 #include "app/service/control.h"
+#include "app/service/rehearsal.h"
 #include "app/service/settings.h"
 #include "app/service/slow.h"
 #include "app/service/stats.h"
@@ -51,6 +52,7 @@ const char *service_init(const uint8_t secret[32], bool has_helper, uint64_t now
     stats_add_counters(&syslog_counter_group);
     syslog_init(&s->log);
     slow_init();
+    rehearsal_init();
     if (!control_init(s->key, s->key_bytes, s->control_port, secret))
         return "the control channel's port cannot be had";
     if (!status_page_init(s->http_port, has_helper, s->capture_http))
@@ -153,6 +155,7 @@ enum program_verdict service_poll(bool idle, uint64_t now_ns)
         service_counters.uptime_ns = now_ns - service.began_ns;
         service.verdict = judge(now_ns);
     }
+    rehearsal_poll(idle, now_ns);
     return service.verdict;
 }
 

@@ -21,8 +21,9 @@ const char *service_init(const uint8_t secret[32], bool has_helper, uint64_t now
 void service_event(const struct transport_event *event, uint64_t now_ns);
 
 /* Works for some microseconds, once a turn. The status page and the log get a slice if the program is `idle`: it has
- * nothing better to do. A program that has not been idle for a second gives them one each millisecond. Returns
- * PROGRAM_ON, or the reason why the loop ends. */
+ * nothing better to do. A program that has not been idle for a second gives them one each millisecond. Idle time is
+ * rehearsed in (app/service/rehearsal.h): call last in a turn, with no event's payload borrowed. Returns PROGRAM_ON, or
+ * the reason why the loop ends. */
 enum program_verdict service_poll(bool idle, uint64_t now_ns);
 
 /* Returns when service_poll and transport_idle next have something to do, at most 100 ms ahead. */

@@ -146,6 +146,11 @@ const char *virtio_net_broken(const struct netdev *device);
 /* Writes the one-line report: place, bus, features, queues, MAC, MTU, link. */
 size_t virtio_net_describe(const struct virtio_net *net, char *out, size_t out_bytes);
 
+/* Makes the driver's twin (net_twin.c) of a device that has no buffers yet, and plays on it. The twin's frames are
+ * counted as well. */
+void virtio_net_twin_init(const struct virtio_net *like);
+void virtio_net_twin_play(const struct virtio_net *net);
+
 /* For drivers/virtio/net_init.c alone: the operations, and the set-up of the buffers after that of the queues. */
 extern const struct netdev_ops virtio_net_ops;
 void virtio_net_buffers_init(struct virtio_net *net);

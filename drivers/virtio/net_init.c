@@ -237,6 +237,7 @@ static enum virtio_net_error bring_up(struct virtio_net *net)
     net->announces = net->reads_always = control && has(net, VIRTIO_NET_F_GUEST_ANNOUNCE);
     net->filters = control && has(net, VIRTIO_NET_F_CTRL_RX);
     virtio_net_buffers_init(net);
+    virtio_net_twin_init(net);
     ASSERT(net->rx_posted_max != 0);
     bool kick = virtio_net_rx_post(net);
 

@@ -498,6 +498,12 @@ void transport_idle(uint64_t now_ns)
 }
 
 void transport_warm(void) {} /* the port does not know which memory lwIP uses */
+bool transport_rehearsal_begin(const struct transport_rehearsal *rehearsal, uint64_t now_ns)
+{
+    (void)rehearsal, (void)now_ns;
+    return false;
+}
+void transport_rehearsal_end(uint64_t now_ns) { (void)now_ns; }
 
 uint64_t transport_next_deadline_ns(void)
 {

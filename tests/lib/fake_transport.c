@@ -14,7 +14,9 @@ struct queued {
 };
 static struct queued *first, *last, *borrowed;
 static int reported_closed = -1;
-static int connection_end; /* past the last that was used */
+static int connection_end;                          /* past the last that was used */
+static const struct transport_rehearsal *rehearsal; /* NULL: none is under way */
+static bool rehearsal_taken;                        /* the event has been reported */
 
 static void free_borrowed(void)
 {
@@ -118,9 +120,51 @@ static struct queued *unqueue(void)
     return q;
 }
 
+bool transport_rehearsal_begin(const struct transport_rehearsal *wanted, uint64_t now_ns)
+{
+    (void)now_ns;
+    ASSERT(rehearsal == NULL && borrowed == NULL);
+    fake.rehearsal_count++;
+    if (!fake.rehearses)
+        return false;
+    rehearsal = wanted;
+    rehearsal_taken = false;
+    memset(&fake.connections[FAKE_REHEARSED], 0, sizeof fake.connections[FAKE_REHEARSED]);
+    fake.connections[FAKE_REHEARSED].used = fake.connections[FAKE_REHEARSED].connected = true;
+    fake.connections[FAKE_REHEARSED].window_bytes = UINT32_MAX;
+    return true;
+}
+
+void transport_rehearsal_end(uint64_t now_ns)
+{
+    (void)now_ns;
+    ASSERT(rehearsal != NULL);
+    rehearsal = NULL;
+    fake.rehearsed_bytes += fake.connections[FAKE_REHEARSED].sent_bytes;
+}
+
+static bool poll_rehearsal(struct transport_event *event)
+{
+    const bool is_datagram = rehearsal->kind == TRANSPORT_REHEARSAL_DATAGRAM;
+    if (rehearsal_taken || (!is_datagram && rehearsal->kind != TRANSPORT_REHEARSAL_SEGMENT))
+        return false;
+    rehearsal_taken = true;
+    *event = (struct transport_event){
+        .kind = is_datagram ? TRANSPORT_DATAGRAM : TRANSPORT_DATA,
+        .connection = is_datagram ? -1 : FAKE_REHEARSED,
+        .address = 0xc0000201, /* 192.0.2.1 */
+        .peer_port = TRANSPORT_REHEARSAL_PEER_PORT,
+        .port = rehearsal->port,
+        .payload = rehearsal->payload,
+    };
+    return true;
+}
+
 bool transport_poll(uint64_t now_ns, struct transport_event *event)
 {
     (void)now_ns;
+    if (rehearsal != NULL)
+        return poll_rehearsal(event);
     free_borrowed();
     reported_closed = -1;
     memset(event, 0, sizeof *event);
@@ -290,6 +334,10 @@ bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_por
     if (fake.refuse_udp || bytes > TRANSPORT_DATAGRAM_BYTES_MAX
         || bytes + TRANSPORT_DATAGRAM_HEAD_BYTES > fake.network.mtu_bytes)
         return false;
+    if (rehearsal != NULL) {
+        fake.rehearsed_bytes += (uint32_t)bytes;
+        return true;
+    }
     if (fake.datagram_count < FAKE_DATAGRAM_COUNT) {
         struct fake_datagram *d = &fake.datagrams[fake.datagram_count];
         *d = (struct fake_datagram){

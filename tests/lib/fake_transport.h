@@ -7,7 +7,12 @@
 
 #include "net/transport.h"
 
-enum { FAKE_STREAM_BYTES = 64 * 1024, FAKE_DATAGRAM_COUNT = 64, FAKE_CONNECTION_COUNT = 272 };
+enum {
+    FAKE_STREAM_BYTES = 64 * 1024,
+    FAKE_DATAGRAM_COUNT = 64,
+    FAKE_CONNECTION_COUNT = 272,
+    FAKE_REHEARSED = FAKE_CONNECTION_COUNT, /* the connection of rehearsals */
+};
 
 struct fake_connection {
     bool used, connected, closed_by_us, aborted_by_us, over; /* over: TRANSPORT_CLOSED is queued */
@@ -33,11 +38,14 @@ struct fake_datagram {
 };
 
 struct fake {
-    struct fake_connection connections[FAKE_CONNECTION_COUNT];
+    struct fake_connection connections[FAKE_CONNECTION_COUNT + 1];
     struct transport_network network; /* from here on fake_reset clears all */
     bool many;                        /* the test's: all places are given out, not TRANSPORT_CONNECTION_COUNT_MAX */
     uint32_t connect_count;           /* calls, refused ones too */
     uint32_t warmed_count;            /* calls of transport_warm */
+    uint32_t rehearsal_count;         /* calls of transport_rehearsal_begin */
+    uint32_t rehearsed_bytes;         /* given to transport_send and transport_udp_send in rehearsals */
+    bool rehearses;                   /* the test's: there are rehearsals */
     uint16_t listening;               /* the port last given to transport_listen */
     bool refuse_connect, refuse_listen, refuse_udp_bind, refuse_udp, refuse_join;
     uint32_t groups[TRANSPORT_GROUP_COUNT_MAX], group_count; /* joined */

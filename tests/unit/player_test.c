@@ -14,6 +14,7 @@
 #include "app/player/stream_merger.h"
 #include "app/player/submit.h"
 #include "app/service/control.h"
+#include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/stats.h"
 #include "app/service/syslog.h"
@@ -1369,18 +1370,19 @@ TEST(page_and_log_go_on_while_no_answer_can_leave)
     assert_true(syslog_counters.lines_sent > lines_sent);
 }
 
-TEST(the_path_is_warmed_once_after_work_and_once_a_millisecond)
+TEST(the_path_is_rehearsed_in_idle_time)
 {
-    enum { TURNS = 100 }; /* enough for the matcher's idle work */
+    enum { PARTS = TRANSPORT_REHEARSAL_KIND_COUNT + 2, TURNS = 100 }; /* enough for the matcher's idle work */
     play("n=6 m=823,108");
-    uint32_t before = fake.warmed_count;
     digits("1234");
-    assert_int_equal(fake.warmed_count, before);
+    uint32_t frames = fake.rehearsal_count, lines = fake.warmed_count;
     for (int i = 0; i < TURNS; i++)
         turn(0);
-    assert_int_equal(fake.warmed_count, before + 1);
-    pass(3 * MS);
-    assert_int_equal(fake.warmed_count, before + 4);
+    assert_int_equal(fake.rehearsal_count, frames); /* no time has passed */
+    for (int i = 0; i < PARTS; i++)
+        turn(REHEARSAL_SLICE_NS);
+    assert_int_equal(fake.rehearsal_count, frames + TRANSPORT_REHEARSAL_KIND_COUNT);
+    assert_int_equal(fake.warmed_count, lines + 1);
     assert_true(player_next_deadline_ns(now) > now);
 }
 

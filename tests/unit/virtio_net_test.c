@@ -1185,3 +1185,42 @@ TEST(levels_count_the_free_buffers)
         }
     fail_msg("the statistics do not name the free transmit buffers");
 }
+
+/* ---- rehearsals ---- */
+
+/* Plays over a ring and back, so that the twin's indices and the real ones are at different places. */
+TEST(rehearsals_change_nothing_and_show_the_device_nothing)
+{
+    enum { ROUNDS = 70000 }; /* past the end of 16-bit indices */
+    static const enum virtio_model_kind kinds[] = { VIRTIO_MODEL_MODERN, VIRTIO_MODEL_LEGACY_PCI };
+    for (size_t i = 0; i < 2 * sizeof kinds / sizeof kinds[0]; i++) {
+        virtio_model_init(&model, kinds[i / 2]);
+        if (i % 2 == 1)
+            model.offered &= ~(BIT(VIRTIO_F_EVENT_IDX) | BIT(VIRTIO_F_ANY_LAYOUT));
+        start();
+        for (uint32_t n = 0; n < 5; n++) {
+            assert_true(deliver_number(100, n, 0));
+            expect_number(100, n);
+            assert_true(send_number(100, n));
+        }
+        assert_true(deliver_number(200, 7, 0)); /* waits meanwhile */
+        static struct virtio_net before;
+        const struct virtio_net_counters counters = virtio_net_counters;
+        const struct trace stamps = trace;
+        const struct virtio_model device_before = model;
+        const uint16_t shown = virtio_model_available(&model, VIRTIO_NET_TRANSMITQ);
+        memcpy(&before, &net, sizeof net);
+        for (uint32_t n = 0; n < ROUNDS; n++)
+            device->ops->rehearse(device);
+        assert_memory_equal(&net, &before, sizeof net);
+        assert_memory_equal(&virtio_net_counters, &counters, sizeof counters);
+        assert_memory_equal(&trace, &stamps, sizeof stamps);
+        assert_memory_equal(&model, &device_before, sizeof model);
+        assert_int_equal(virtio_model_available(&model, VIRTIO_NET_TRANSMITQ), shown);
+        expect_number(200, 7);
+        assert_true(send_number(100, 8));
+        virtio_net_check(&net);
+        assert_null(model.violation);
+        model_memory_free_all();
+    }
+}

@@ -65,7 +65,7 @@ check-avx512: $(MATCHER_CHECK) ## the AVX-512 variant on an emulated processor (
 
 # The stacks, ring to ring: the driver over the model device, each transport, the player on top.
 BENCH_NET_COMMON := tests/bench/bench_net.c tests/bench/bench_peer.c tests/lib/device_memory.c \
-	tests/lib/virtio_model.c drivers/virtio/net.c drivers/virtio/net_init.c drivers/virtio/virtqueue.c host/platform.c \
+	tests/lib/virtio_model.c $(addprefix drivers/virtio/,net.c net_init.c net_twin.c virtqueue.c) host/platform.c \
 	$(wildcard base/*.c) kernel/settings.c tests/lib/player_setup.c $(APP_TESTED)
 define bench_net
 $(BUILD)/host/tests/bench/bench_net-$(1): $(patsubst %.c,$(BUILD)/host/%.o,$(BENCH_NET_COMMON) $(NET_SOURCES_$(1)))
@@ -104,8 +104,9 @@ bench-balance: $(call linux_program,digest) ## ways to balance unequal machines;
 # The leaf modules beside public equals. Functions of kernel/time/clock.c that only a kernel can run are left out by the
 # linker.
 BENCH_BASE := $(BUILD)/host/tests/bench/bench_base
-BENCH_BASE_SOURCES := tests/bench/bench_base.c tests/lib/device_memory.c tests/lib/virtio_model.c drivers/virtio/net.c \
-	drivers/virtio/net_init.c drivers/virtio/virtqueue.c host/platform.c kernel/settings.c $(wildcard base/*.c)
+BENCH_BASE_SOURCES := tests/bench/bench_base.c tests/lib/device_memory.c tests/lib/virtio_model.c \
+	$(addprefix drivers/virtio/,net.c net_init.c net_twin.c virtqueue.c) host/platform.c kernel/settings.c \
+	$(wildcard base/*.c)
 $(BUILD)/host/tests/bench/bench_base.o: HOST_CFLAGS += -ffunction-sections
 $(BUILD)/host/tests/bench/bench_base_boost.o: tests/bench/bench_base_boost.cpp tests/bench/bench_base_boost.h
 	@mkdir -p $(@D)

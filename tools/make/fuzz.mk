@@ -9,8 +9,9 @@ $(BUILD)/fuzz/%.o: %.c
 	$(CLANG) $(FUZZ_CFLAGS) $(filter-out $(STRICT),$(call cflags_of,$<)) -c -o $@ $<
 
 FUZZ_LIB := $(BUILD)/fuzz/libperegrine.a
-FUZZ_LIB_SOURCES := $(wildcard base/*.c) kernel/settings.c drivers/virtio/net.c drivers/virtio/net_init.c \
-	drivers/virtio/virtqueue.c tests/lib/virtio_model.c tests/lib/device_memory.c tests/lib/player_setup.c \
+FUZZ_LIB_SOURCES := $(wildcard base/*.c) kernel/settings.c \
+	$(addprefix drivers/virtio/,net.c net_init.c net_twin.c virtqueue.c) tests/lib/virtio_model.c \
+	tests/lib/device_memory.c tests/lib/player_setup.c \
 	tests/lib/frame_pool.c tests/lib/netdev_memory.c tests/lib/igmp_packet.c tests/lib/assert_abort.c \
 	$(APP_TESTED) $(TIME_PARTS) $(NET_SOURCES_own)
 $(FUZZ_LIB): $(patsubst %.c,$(BUILD)/fuzz/%.o,$(FUZZ_LIB_SOURCES))

@@ -56,8 +56,8 @@ UNIT_EXTRA_survey_test := app/survey/rows.c app/survey/echo.c tests/lib/fake_tra
 
 # Our stack as a library (host/library/peregrine_net.h). Only pnet_* is visible.
 NET_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/pic/%.o,$(wildcard host/library/*.c) \
-	$(filter-out net/transport_own.c net/settings.c $(CAPTURE_SOURCES) base/settings.c $(wildcard net/http/*.c) \
-		base/hot_section.c, \
+	$(filter-out net/transport_own.c net/twin.c net/settings.c $(CAPTURE_SOURCES) base/settings.c \
+		$(wildcard net/http/*.c) base/hot_section.c, \
 		$(NET_SOURCES_own) $(wildcard base/*.c)))
 $(BUILD)/pic/%.o: %.c
 	@mkdir -p $(@D)

@@ -45,16 +45,16 @@ COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c driv
 	$(filter-out kernel/rescue/selftest% kernel/rescue/watchdog.c,$(wildcard kernel/rescue/*.c)) kernel/panic.c \
 	image/main.c $(addprefix app/matcher/,add.c early.c fastest.c matcher.c modulus.c setup.c simd.c) \
 	$(addprefix app/player/,circuit_breaker.c program.c send_queue.c session.c) \
-	$(addprefix app/service/,agent.c control.c metrics.c service.c start.c slow.c stats.c status_page.c \
+	$(addprefix app/service/,agent.c control.c metrics.c rehearsal.c service.c start.c slow.c stats.c status_page.c \
 		status_page_response.c syslog.c) \
 	$(addprefix base/,big.c format.c hmac.c log.c sha256.c slowest.c text.c utc.c vectors.c) \
 	$(addprefix drivers/virtio/,mmio.c virtqueue.c) \
 	$(addprefix kernel/,cpu/apic.c cpu/cpu.c cpu/hypervisor.c cpu/random.c cpu/workers.c cpu/segments.c \
 		cpu/stacks.c cpu/traps.c time/kvmclock.c time/pm_timer.c time/rtc.c time/tsc_frequency.c time/wall_clock.c) \
-	$(addprefix net/,pcapng.c http/request.c ip/address.c ip/arp.c ip/dhcp.c ip/icmp.c ip/igmp.c ip/reassembly.c \
-		ip/udp.c) \
-	$(addprefix net/tcp/,challenge.c check.c ecn.c handshake.c info.c listen.c open.c options.c path.c policy.c \
-		ranges.c recovery.c route.c stream.c table.c time_wait.c timer.c)
+	$(addprefix net/,pcapng.c twin.c http/request.c) \
+	$(addprefix net/ip/,address.c arp.c dhcp.c icmp.c igmp.c reassembly.c udp.c) \
+	$(addprefix net/tcp/,challenge.c check.c congestion.c ecn.c handshake.c info.c listen.c open.c options.c path.c \
+		policy.c ranges.c recovery.c route.c stream.c table.c time_wait.c timer.c)
 ifneq ($(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)),)
 $(error tools/make/image.mk: COLD_SOURCES names no file: $(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)))
 endif

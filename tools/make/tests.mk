@@ -35,6 +35,7 @@ $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
 # The test of a program, tests/unit/NAME_test.c, links the program and a transport that the test plays.
 $(foreach name,$(PROGRAMS),$(if $(UNIT_EXTRA_$(name)_test),,\
 	$(eval UNIT_EXTRA_$(name)_test := $(wildcard app/$(name)/*.c) tests/lib/fake_transport.c)))
+UNIT_EXTRA_rehearsal_test := tests/lib/netdev_memory.c tests/lib/frame_pool.c
 UNIT_EXTRA_memory_map_test := kernel/memory/map.c
 UNIT_EXTRA_blackbox_test := kernel/rescue/blackbox.c
 UNIT_EXTRA_console_test := kernel/rescue/console.c

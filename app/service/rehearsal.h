@@ -1,0 +1,35 @@
+/* Rehearsals: what idle time runs so that it is in the caches when a frame comes.
+ *
+ * Between two frames the machine may rest for milliseconds. Other users of the CPU then push code and data out of the
+ * caches, and the next answer takes several times as long. So the loop rehearses: the program registers what it wants
+ * kept warm, once, and the stack's own ways are there already. One slice runs each REHEARSAL_SLICE_NS. None runs with
+ * wait=sleep, nor before the loop has been idle for that time. A slice is a few microseconds at most, and the ring is
+ * polled before the next one.
+ *
+ * A rehearsal leaves everything as it was. The transport's part plays on another stack (transport_rehearsal_begin). A
+ * program's function puts back what it changes of the program's: counters, tables, random state. Nobody sees them
+ * meanwhile, as another CPU reads only copies of the statistics. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/time.h"
+#include "net/transport.h"
+
+enum { REHEARSAL_SLICE_NS = 100 * NS_PER_US };
+
+/* Adds a frame to a port of the program's that it wants to be warm for: a datagram or a segment, one of each. The frame
+ * takes the place of the stack's own. `play` takes its event by transport_poll, and answers. `payload` is lent for
+ * good; without bytes it is a line of text. */
+void rehearsal_add_frame(enum transport_rehearsal_kind kind, uint16_t port, struct bytes payload,
+                         void (*play)(uint64_t now_ns));
+
+/* Adds work of another kind: it fetches memory, or runs code on a state that it puts back. One a program. */
+void rehearsal_add_work(void (*work)(uint64_t now_ns));
+
+/* Forgets what was added. For app/service/service.c alone, as the next one. */
+void rehearsal_init(void);
+
+/* Runs a slice, if one is due. Call once a turn. */
+void rehearsal_poll(bool idle, uint64_t now_ns);

@@ -1,0 +1,297 @@
+/* app/service/rehearsal.c over our own stack, with its twin: net/twin.c. */
+#include "app/service/rehearsal.h"
+#include "app/service/settings.h"
+#include "base/counters.h"
+#include "base/time.h"
+#include "net/stack.h"
+#include "net/tcp/sockets.h"
+#include "tests/lib/netdev_memory.h"
+#include "tests/lib/stack_create.h"
+#include "tests/lib/test.h"
+
+enum {
+    OURS = 0x0a000001,
+    PEER = 0x0a000002,
+    MASK = 0xffffff00,
+    PORT = 7,
+    MANY = TRANSPORT_CONNECTION_COUNT_MAX + 1, /* the stack then lies in memory that this test gives */
+    PART_COUNT = TRANSPORT_REHEARSAL_KIND_COUNT + 2,
+    COUNTERS_MAX = 256,
+};
+static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 0xaa }, peer_mac[6] = { 2, 0, 0, 0, 0, 0xbb };
+
+static struct netdev_memory wire, peer_wire;
+static struct net_stack *peer;
+static uint8_t *memory, *memory_before;
+static size_t memory_bytes;
+static int listener, ours, theirs;
+static uint64_t now_ns;
+static uint32_t segments, datagrams, works;
+
+static void settle(void)
+{
+    struct transport_event event;
+    for (int i = 0; i < 20; i++) {
+        assert_false(transport_poll(now_ns, &event));
+        transport_idle(now_ns);
+        net_input(peer, now_ns);
+        net_idle(peer, now_ns);
+        netdev_memory_exchange(&wire, &peer_wire);
+    }
+}
+
+/* Takes the data that the peer has written. */
+static void expect_data(const char *text)
+{
+    struct transport_event event;
+    net_idle(peer, now_ns);
+    netdev_memory_exchange(&wire, &peer_wire);
+    assert_true(transport_poll(now_ns, &event));
+    assert_int_equal(event.kind, TRANSPORT_DATA);
+    assert_int_equal(event.connection, ours);
+    assert_int_equal(event.payload.count, strlen(text));
+    assert_memory_equal(event.payload.data, text, strlen(text));
+}
+
+static void connect_to_peer(void)
+{
+    struct transport_event event;
+    ours = transport_connect(PEER, PORT, now_ns);
+    assert_int_equal(ours, 0); /* the index of the twin's connection */
+    for (int i = 0; i < 10 && !transport_poll(now_ns, &event); i++) {
+        netdev_memory_exchange(&wire, &peer_wire);
+        net_input(peer, now_ns);
+        net_idle(peer, now_ns);
+        netdev_memory_exchange(&wire, &peer_wire);
+    }
+    assert_int_equal(event.kind, TRANSPORT_CONNECTED);
+    settle();
+    theirs = tcp_accept(peer, listener);
+    assert_true(theirs >= 0);
+}
+
+static void play_segment(uint64_t at_ns)
+{
+    struct transport_event event;
+    assert_true(transport_poll(at_ns, &event));
+    assert_int_equal(event.kind, TRANSPORT_DATA);
+    assert_int_equal(event.port, PORT);
+    assert_memory_equal(event.payload.data, "segment", 7);
+    uint8_t *message = transport_message(event.connection);
+    assert_non_null(message);
+    memcpy(message, "answer", 6);
+    assert_int_equal(transport_unacked_bytes(event.connection), 0); /* the one before has been acknowledged */
+    assert_true(transport_send(event.connection, 0, 6, at_ns));
+    assert_int_equal(transport_unacked_bytes(event.connection), 6);
+    segments++;
+}
+
+static void play_datagram(uint64_t at_ns)
+{
+    struct transport_event event;
+    assert_true(transport_poll(at_ns, &event));
+    assert_int_equal(event.kind, TRANSPORT_DATAGRAM);
+    assert_int_equal(event.peer_port, TRANSPORT_REHEARSAL_PEER_PORT);
+    assert_memory_equal(event.payload.data, "datagram", 8);
+    assert_true(transport_udp_send(event.port, event.address, event.peer_port, "answer", 6, at_ns));
+    datagrams++;
+}
+
+static void work(uint64_t at_ns)
+{
+    (void)at_ns;
+    works++;
+}
+
+static uint32_t plays(void) { return segments + datagrams + works; }
+
+/* The transport is made once: one connection stays open, and time goes on. */
+BEFORE_ALL()
+{
+    struct transport_config config = {
+        .device = &wire.device, .address = OURS, .mask = MASK, .connection_count = MANY
+    };
+    struct net_config peer_config = {
+        .capacity = { 4, 1, 4, 4, 16, 16384, 16384, 0 }, .device = &peer_wire.device, .address = PEER, .mask = MASK
+    };
+    now_ns = NS_PER_S;
+    netdev_memory_init(&wire, our_mac, true);
+    netdev_memory_init(&peer_wire, peer_mac, false);
+    config.memory_bytes = memory_bytes = transport_memory_bytes(MANY);
+    config.memory = memory = aligned_alloc(NET_STACK_ALIGN, memory_bytes);
+    memory_before = aligned_alloc(NET_STACK_ALIGN, memory_bytes);
+    memset(memory, 0, memory_bytes);
+    assert_true(transport_init(&config, now_ns));
+    assert_true(transport_udp_bind(PORT));
+    tcp_policy_default(&peer_config.policy);
+    peer = stack_create(&peer_config, now_ns, NULL);
+    assert_non_null(peer);
+    listener = tcp_listen(peer, PORT, 1, NULL);
+    settle();
+    connect_to_peer();
+}
+
+BEFORE_EACH()
+{
+    settle();
+    segments = datagrams = works = 0;
+    service_settings.wait = SERVICE_WAIT_SPIN;
+    rehearsal_init();
+    rehearsal_add_frame(TRANSPORT_REHEARSAL_SEGMENT, PORT, (struct bytes){ (const uint8_t *)"segment", 7 },
+                        play_segment);
+    rehearsal_add_frame(TRANSPORT_REHEARSAL_DATAGRAM, PORT, (struct bytes){ (const uint8_t *)"datagram", 8 },
+                        play_datagram);
+    rehearsal_add_work(work);
+}
+
+/* Runs slices, each of which is due. */
+static void rehearse(uint32_t slices)
+{
+    for (uint32_t i = 0; i < slices; i++) {
+        now_ns += REHEARSAL_SLICE_NS;
+        rehearsal_poll(true, now_ns);
+    }
+}
+
+static size_t copy_counters(uint64_t values[COUNTERS_MAX])
+{
+    struct counter_group group;
+    size_t count = 0;
+    for (size_t i = 0; transport_counter_group(i, &group); i++)
+        for (size_t k = 0; k < group.count && count < COUNTERS_MAX; k++)
+            values[count++] = *group.counters[k].value;
+    return count;
+}
+
+TEST(rehearsals_change_nothing_of_the_stack_and_send_nothing)
+{
+    enum { ROUNDS = 100 };
+    uint64_t before[COUNTERS_MAX], after[COUNTERS_MAX];
+    const uint32_t fed = wire.fed_count, sent = wire.sent_count;
+    const size_t count = copy_counters(before);
+    memcpy(memory_before, memory, memory_bytes);
+    rehearse(ROUNDS * PART_COUNT);
+    assert_int_equal(segments, ROUNDS);
+    assert_int_equal(datagrams, ROUNDS);
+    assert_int_equal(works, ROUNDS);
+    assert_int_equal(copy_counters(after), count);
+    assert_memory_equal(after, before, count * sizeof before[0]);
+    assert_memory_equal(memory, memory_before, memory_bytes);
+    assert_int_equal(wire.fed_count, fed);
+    assert_int_equal(wire.sent_count, sent);
+}
+
+TEST(a_connection_with_the_index_of_the_twins_goes_on)
+{
+    rehearse(3 * PART_COUNT);
+    assert_int_equal(tcp_write(peer, theirs, "hello", 5, now_ns), 5);
+    expect_data("hello");
+    settle();
+    transport_hold(ours, true);
+    rehearse(PART_COUNT); /* the twin's connection is not held */
+    assert_int_equal(segments, 4);
+    assert_int_equal(tcp_write(peer, theirs, "held", 4, now_ns), 4);
+    settle();
+    transport_hold(ours, false);
+    expect_data("held");
+}
+
+TEST(a_frame_that_comes_meanwhile_is_there_after_the_slice)
+{
+    struct transport_event event;
+    assert_int_equal(tcp_write(peer, theirs, "hello", 5, now_ns), 5);
+    netdev_memory_exchange(&wire, &peer_wire);
+    const uint32_t fed = wire.fed_count;
+    assert_int_equal(fed, 1);
+    rehearse(1);
+    assert_int_equal(wire.fed_count, fed);
+    assert_true(transport_poll(now_ns, &event));
+    assert_int_equal(event.connection, ours);
+    rehearsal_poll(false, now_ns);
+    rehearsal_poll(true, now_ns);
+    rehearsal_poll(true, now_ns + REHEARSAL_SLICE_NS - 1);
+    assert_int_equal(plays(), 0);
+}
+
+TEST(no_rehearsal_begins_while_a_payload_is_borrowed)
+{
+    const struct transport_rehearsal rehearsal = { TRANSPORT_REHEARSAL_ICMP, 0, { NULL, 0 } };
+    struct transport_event event;
+    assert_int_equal(tcp_write(peer, theirs, "hello", 5, now_ns), 5);
+    netdev_memory_exchange(&wire, &peer_wire);
+    assert_true(transport_poll(now_ns, &event));
+    assert_false(transport_rehearsal_begin(&rehearsal, now_ns));
+    assert_memory_equal(event.payload.data, "hello", 5);
+    settle();
+    assert_true(transport_rehearsal_begin(&rehearsal, now_ns));
+    transport_rehearsal_end(now_ns);
+}
+
+/* The bound of a slice is one part: a frame and its answer, or the program's work. */
+TEST(a_slice_is_one_part_and_comes_at_its_time)
+{
+    enum { STEP_NS = 10 * NS_PER_US, STEPS = 10 * PART_COUNT * (REHEARSAL_SLICE_NS / STEP_NS) };
+    uint64_t last_ns = now_ns;
+    rehearsal_poll(false, now_ns);
+    for (uint32_t i = 0; i < STEPS; i++) {
+        const uint32_t before = plays();
+        now_ns += STEP_NS;
+        rehearsal_poll(true, now_ns);
+        assert_in_range(plays() - before, 0, 1);
+        if (plays() == before)
+            continue;
+        assert_true(now_ns - last_ns >= REHEARSAL_SLICE_NS);
+        last_ns = now_ns;
+    }
+    assert_int_equal(plays(), 3 * 10);
+}
+
+TEST(a_busy_loop_rehearses_nothing)
+{
+    for (int i = 0; i < 100; i++) {
+        now_ns += 10 * REHEARSAL_SLICE_NS;
+        rehearsal_poll(false, now_ns);
+    }
+    assert_int_equal(plays(), 0);
+}
+
+TEST(a_loop_that_sleeps_rehearses_nothing)
+{
+    service_settings.wait = SERVICE_WAIT_SLEEP;
+    rehearse(10 * PART_COUNT);
+    assert_int_equal(plays(), 0);
+}
+
+TEST(rehearsals_go_on_after_a_pause)
+{
+    rehearse(PART_COUNT);
+    now_ns += 3600 * NS_PER_S;
+    rehearse(PART_COUNT);
+    assert_int_equal(segments, 2);
+    assert_int_equal(datagrams, 2);
+}
+
+static void play_end(uint64_t at_ns)
+{
+    struct transport_event event;
+    assert_true(transport_poll(at_ns, &event));
+    transport_abort(event.connection, at_ns);
+    segments++;
+}
+
+TEST(a_play_that_ends_its_connection_gets_another_one)
+{
+    rehearsal_add_frame(TRANSPORT_REHEARSAL_SEGMENT, PORT + 1, (struct bytes){ NULL, 0 }, play_end);
+    rehearse(10 * PART_COUNT);
+    assert_int_equal(segments, 10);
+    assert_int_equal(tcp_write(peer, theirs, "hello", 5, now_ns), 5);
+    expect_data("hello");
+}
+
+TEST(the_stacks_own_parts_are_there_without_a_program)
+{
+    rehearsal_init();
+    memcpy(memory_before, memory, memory_bytes);
+    rehearse(10 * PART_COUNT);
+    assert_memory_equal(memory, memory_before, memory_bytes);
+}
