@@ -482,3 +482,21 @@ void digest_connection_end(struct connection *c)
         digest_chains_remove(&c->chain);
     c->phase = CONNECTION_FREE;
 }
+
+/* ---- Rehearsal ---- */
+
+void digest_connection_rehearse(const struct transport_event *event, uint64_t now_ns)
+{
+    enum { STEPS_MAX = 8 }; /* head, body, reply, and the end of the bytes */
+    static struct connection c;
+    const struct digest_connection_counters before = digest_connection_counters;
+    if (event->kind != TRANSPORT_DATA)
+        return;
+    digest_connection_begin(&c, event->connection, event->address, false, now_ns);
+    digest_connection_take(&c, event, now_ns);
+    for (int i = 0; i < STEPS_MAX && digest_connection_step(&c, CONNECTION_MESSAGES_MAX, now_ns) == STEP_DONE; i++)
+        c.request_ns = 0; /* none of the slowest ways */
+    ASSERT(!digest_connection_is_out(&c));
+    digest_connection_end(&c);
+    digest_connection_counters = before;
+}

@@ -127,5 +127,9 @@ void digest_connection_drop(struct connection *c, uint64_t now_ns);
 /* Forgets a connection that the transport has closed. */
 void digest_connection_end(struct connection *c);
 
+/* Answers a made-up request with a body of at most a block, which no worker gets, on a connection that nobody else
+ * knows: app/service/rehearsal.h. */
+void digest_connection_rehearse(const struct transport_event *event, uint64_t now_ns);
+
 /* Asserts the whole invariant. */
 void digest_connection_check(const struct connection *c);

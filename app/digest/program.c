@@ -2,16 +2,19 @@
 #include "app/program.h"
 
 #include "app/digest/capacity.h"
+#include "app/digest/connection.h"
 #include "app/digest/method.h"
 #include "app/digest/server.h"
 #include "app/digest/settings.h"
 #include "app/digest/variants.h"
+#include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/stats.h"
 #include "app/work.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "net/transport.h"
 
@@ -35,6 +38,20 @@ static const char *prepare(const struct program_machine *machine)
     return NULL;
 }
 
+/* Fetches the lines of the latest client: the next request is often the same client's. */
+static void warm_up(uint64_t now_ns)
+{
+    (void)now_ns;
+    digest_server_warm();
+}
+
+static void rehearse(uint64_t now_ns)
+{
+    struct transport_event event;
+    if (transport_poll(now_ns, &event))
+        digest_connection_rehearse(&event, now_ns);
+}
+
 static const char *init(const struct program_machine *machine, uint64_t now_ns)
 {
     (void)now_ns;
@@ -46,6 +63,10 @@ static const char *init(const struct program_machine *machine, uint64_t now_ns)
     stats_add_fact("digest.nabhash", digest_variants.nabhash->name);
     stats_add_fact("digest.mercha", digest_variants.mercha->name);
     stats_add_fact("digest.base64", digest_variants.base64->name);
+    rehearsal_add_frame(TRANSPORT_REHEARSAL_SEGMENT, digest_settings.port,
+                        text_of("POST /sha256?rounds=1 HTTP/1.1\r\nHost: rehearsal\r\nContent-Length: 5\r\n\r\nhello"),
+                        rehearse);
+    rehearsal_add_work(warm_up);
     return digest_server_init(digest_settings.port) ? NULL : "the port of the service cannot be had";
 }
 

@@ -10,6 +10,7 @@
 #include "app/work.h"
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/hot_section.h"
 #include "base/time.h"
 
 enum {
@@ -19,7 +20,8 @@ enum {
     /* Above BLOCKED_COUNT_MAX slow readers and MESSAGES_SHARED messages, the reader that has stalled the longest is cut
      * off. */
     BLOCKED_COUNT_MAX = 100,
-    STEP_NS = 1000, /* for a step that takes no body: a head, a response */
+    STEP_NS = 1000,   /* for a step that takes no body: a head, a response */
+    WARM_BYTES = 256, /* the head of a request, a response */
     EXPIRE_NS = 100 * NS_PER_MS,
     BLOCKED_NS = NS_PER_MS, /* after this time a response is offered to the transport again */
 };
@@ -44,6 +46,7 @@ static struct {
     struct queue ready;
     uint64_t next_expire_ns, next_blocked_ns;
     uint64_t now_ns;                                    /* the turn's */
+    size_t latest;                                      /* the place of the latest event */
     int16_t place_of[TRANSPORT_CONNECTION_COUNT_LIMIT]; /* by id; -1: none */
     struct connection connections[PLACE_COUNT];
 } server;
@@ -262,6 +265,7 @@ bool digest_server_event(const struct transport_event *event, uint64_t now_ns)
         return true;
     }
     digest_connection_take(&server.connections[place], event, now_ns);
+    server.latest = (size_t)place;
     ready_add((size_t)place);
     return true;
 }
@@ -406,6 +410,17 @@ void digest_server_work(uint64_t now_ns)
     blocked_try(now_ns);
     expire(now_ns);
     steps_work(now_ns);
+}
+
+void digest_server_warm(void)
+{
+    const struct connection *c = &server.connections[server.latest];
+    ASSERT(server.latest < PLACE_COUNT);
+    hot_fetch(c, offsetof(struct connection, message_ends));
+    hot_fetch(&c->message_first, offsetof(struct connection, job) - offsetof(struct connection, message_first));
+    hot_fetch(&c->job.sha256, sizeof c->job.sha256);
+    hot_fetch(&c->in_begin, WARM_BYTES);
+    hot_fetch(c->halves, WARM_BYTES);
 }
 
 uint64_t digest_server_next_deadline_ns(uint64_t now_ns)

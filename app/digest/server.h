@@ -20,6 +20,9 @@ bool digest_server_event(const struct transport_event *event, uint64_t now_ns);
 /* Works for at most 50 us. */
 void digest_server_work(uint64_t now_ns);
 
+/* Fetches into the caches what the next request of the latest client touches. Idle work. */
+void digest_server_warm(void);
+
 /* Asserts the invariant of all connections: takes longer than a turn. */
 void digest_server_check(void);
 

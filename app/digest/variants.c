@@ -139,13 +139,13 @@ static uint32_t slice_bytes(uint64_t cycles, uint64_t tsc_khz)
 }
 
 /* Returns the bytes that take as long as some hand-overs, if BYTES_TIMED take `cycles`. At most a slice, as this CPU
- * takes all that is less. */
+ * takes all that is less; more than a block. */
 static uint32_t given_bytes_min(uint64_t cycles, uint64_t tsc_khz)
 {
     uint64_t least_ns = min_u64(VARIANTS_GIVEN_HAND_OVERS * work_hand_over_ns(), VARIANTS_SLICE_NS);
     uint64_t bytes = least_ns * tsc_khz / NS_PER_MS * BYTES_TIMED / cycles;
     ASSERT(cycles > 0);
-    return (uint32_t)min_u64(bytes + 1, UINT32_MAX);
+    return (uint32_t)min_u64(bytes + METHOD_BLOCK_BYTES + 1, UINT32_MAX);
 }
 
 void digest_variants_choose(bool scalar, uint64_t tsc_khz)

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/stats.h"
 #include "base/assert.h"
@@ -38,10 +39,11 @@ static struct {
         uint16_t port;
     } settings;
     struct connection connections[CONNECTION_COUNT];
-    struct {
+    struct connection rehearsed; /* by rehearse_segment alone */
+    struct recent {
         uint64_t hash, last_ns, count;
     } recent[RECENT_COUNT];
-    struct {
+    struct echo_counters {
         uint64_t accepted, refused, bytes, datagrams, drop_equal;
     } counters;
 } state;
@@ -61,21 +63,6 @@ static const struct counter counters[] = {
     COUNTER("echo.", state.counters, drop_equal),
 };
 static const struct counter_group counter_group = { counters, ARRAY_COUNT(counters) };
-
-/* ---- the start ---- */
-
-static const char *init(const struct program_machine *machine, uint64_t now_ns)
-{
-    (void)machine;
-    (void)now_ns;
-    ASSERT(state.settings.port != 0);
-    memset(state.connections, 0, sizeof state.connections);
-    memset(state.recent, 0, sizeof state.recent);
-    stats_add_counters(&counter_group);
-    if (!transport_listen(state.settings.port) || !transport_udp_bind(state.settings.port))
-        return "port=: this port cannot be had; http.port=, control.port= or another program has it";
-    return NULL;
-}
 
 /* ---- events ---- */
 
@@ -125,26 +112,34 @@ static void take_data(struct connection *c, struct bytes data, uint64_t now_ns)
     c->active_ns = now_ns;
 }
 
-/* Returns true for each EQUAL_COUNT_MAX-th equal datagram from one address and port. A server that answers our answers,
- * because a datagram was forged in its name, sends the same datagram again and again: a drop ends the loop. Loops that
- * share a place are counted one after the other. */
-static bool is_loop(const struct transport_event *event, uint64_t now_ns)
+static uint64_t hash_of(const struct transport_event *event)
 {
     ASSERT(event->kind == TRANSPORT_DATAGRAM);
     uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ event->address ^ (uint64_t)event->peer_port << 32;
     for (size_t i = 0; i < event->payload.count; i++)
         hash = (hash ^ event->payload.data[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
-    size_t place = (hash ^ hash >> 32) % RECENT_COUNT;
-    if (state.recent[place].count > 0 && state.recent[place].hash != hash
-        && now_ns - state.recent[place].last_ns < RECENT_S * NS_PER_S)
+    return hash;
+}
+
+static struct recent *place_of(uint64_t hash) { return &state.recent[(hash ^ hash >> 32) % RECENT_COUNT]; }
+
+/* Returns true for each EQUAL_COUNT_MAX-th equal datagram from one address and port. A server that answers our answers,
+ * because a datagram was forged in its name, sends the same datagram again and again: a drop ends the loop. Loops that
+ * share a place are counted one after the other. */
+static bool is_loop(const struct transport_event *event, uint64_t now_ns)
+{
+    const uint64_t hash = hash_of(event);
+    struct recent *place = place_of(hash);
+    ASSERT(place->count < EQUAL_COUNT_MAX);
+    if (place->count > 0 && place->hash != hash && now_ns - place->last_ns < RECENT_S * NS_PER_S)
         return false;
-    if (state.recent[place].hash != hash)
-        state.recent[place].count = 0;
-    state.recent[place].hash = hash;
-    state.recent[place].last_ns = now_ns;
-    if (++state.recent[place].count < EQUAL_COUNT_MAX)
+    if (place->hash != hash)
+        place->count = 0;
+    place->hash = hash;
+    place->last_ns = now_ns;
+    if (++place->count < EQUAL_COUNT_MAX)
         return false;
-    state.recent[place].count = 0;
+    place->count = 0;
     return true;
 }
 
@@ -264,6 +259,54 @@ static uint32_t free_percent(void)
         free += !state.connections[i].used;
     ASSERT(free <= CONNECTION_COUNT);
     return free * 100 / CONNECTION_COUNT;
+}
+
+/* ---- rehearsals: app/service/rehearsal.h ---- */
+
+static void rehearse_datagram(uint64_t now_ns)
+{
+    struct transport_event event;
+    if (!transport_poll(now_ns, &event))
+        return;
+    struct recent *place = place_of(hash_of(&event));
+    const struct recent recent = *place;
+    const struct echo_counters before = state.counters;
+    ASSERT(event.kind == TRANSPORT_DATAGRAM);
+    take_event(&event, now_ns);
+    *place = recent;
+    state.counters = before;
+}
+
+static void rehearse_segment(uint64_t now_ns)
+{
+    struct transport_event event;
+    if (!transport_poll(now_ns, &event))
+        return;
+    const struct echo_counters before = state.counters;
+    state.rehearsed.id = event.connection;
+    state.rehearsed.waiting_bytes = 0;
+    take_data(&state.rehearsed, event.payload, now_ns);
+    send_back(&state.rehearsed, now_ns);
+    ASSERT(!state.rehearsed.used);
+    state.counters = before;
+}
+
+/* ---- the start ---- */
+
+static const char *init(const struct program_machine *machine, uint64_t now_ns)
+{
+    (void)machine;
+    (void)now_ns;
+    ASSERT(state.settings.port != 0);
+    memset(state.connections, 0, sizeof state.connections);
+    memset(state.recent, 0, sizeof state.recent);
+    stats_add_counters(&counter_group);
+    rehearsal_add_frame(TRANSPORT_REHEARSAL_DATAGRAM, state.settings.port, (struct bytes){ NULL, 0 },
+                        rehearse_datagram);
+    rehearsal_add_frame(TRANSPORT_REHEARSAL_SEGMENT, state.settings.port, (struct bytes){ NULL, 0 }, rehearse_segment);
+    if (!transport_listen(state.settings.port) || !transport_udp_bind(state.settings.port))
+        return "port=: this port cannot be had; http.port=, control.port= or another program has it";
+    return NULL;
 }
 
 const struct program program = {

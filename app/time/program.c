@@ -1,6 +1,7 @@
 /* A time server: NTP over UDP, with an own client of another server. Joins the parts of this folder, see README.md. */
 #include "app/program.h"
 
+#include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/slow.h"
 #include "app/service/stats.h"
@@ -62,47 +63,44 @@ static struct ntp_reference own_reference(uint64_t wall_error_ns, uint64_t now_n
     };
 }
 
-static const char *init(const struct program_machine *machine, uint64_t now_ns)
-{
-    const struct time_settings *s = &time_settings;
-    const struct siphash_key rate_key = siphash_key_from(machine->secret);
-    machine_ns = machine->now_ns;
-    const struct ntp_server_config server = { .refuse_private = s->refuse_private, .precision = precision() };
-    const struct ntp_client_config client = { .address = s->peer,
-                                              .port = s->peer_port,
-                                              .poll_ns = s->peer_poll_ns,
-                                              .key = siphash_key_from(machine->secret + 16),
-                                              .now_ns = machine_ns };
-    ASSERT(s->rate_burst > 0);
-    ntp_clock_init(&ntp_clock, (int64_t)(log_wall_origin_ns + now_ns), now_ns);
-    reference = own_reference(machine->wall_error_ns, now_ns);
-    stats_add_counters(&ntp_server_counter_group);
-    stats_set_ways("turn_to_taken_ns taken_to_stamped_ns stamped_to_sent_ns");
-    ntp_server_init(&server);
-    rate_limit_init(rate_key, s->rate, s->rate_burst);
-    if (!transport_udp_bind(s->port))
-        return "the port of the time server cannot be had";
-    if (s->peer == 0)
-        return NULL;
-    stats_add_counters(&ntp_client_counter_group);
-    stats_add_counters(&ntp_client_level_group);
-    return ntp_client_init(&client, now_ns) ? NULL : "there is no port for questions to the peer";
-}
-
-/* Answers a request. The transmit stamp is the last thing before the frame is made. */
-static void serve(const struct transport_event *event, uint64_t seen_ns, uint64_t now_ns)
+/* Answers a request. The transmit stamp is the last thing before the frame is made. Returns false if there is no reply;
+ * else the times of that stamp and of the end in `stamped_ns` and `sent_ns`. */
+static bool answer(const struct transport_event *event, uint64_t seen_ns, uint64_t now_ns, uint64_t *stamped_ns,
+                   uint64_t *sent_ns)
 {
     uint8_t reply[NTP_PACKET_BYTES];
     if (!ntp_server_reply(event, seen_ns, &ntp_clock, &reference, reply))
-        return;
+        return false;
     ASSERT(event->payload.count >= sizeof reply);
-    const uint64_t stamped_ns = machine_ns();
-    ntp_packet_set_transmit(reply, ntp_stamp(ntp_clock_ns(&ntp_clock, stamped_ns)));
+    *stamped_ns = machine_ns();
+    ntp_packet_set_transmit(reply, ntp_stamp(ntp_clock_ns(&ntp_clock, *stamped_ns)));
     if (!transport_udp_send(event->port, event->address, event->peer_port, reply, sizeof reply, now_ns))
         ntp_server_counters.send_failed++;
-    const uint64_t sent_ns = machine_ns();
+    *sent_ns = machine_ns();
+    return true;
+}
+
+static void serve(const struct transport_event *event, uint64_t seen_ns, uint64_t now_ns)
+{
+    uint64_t stamped_ns, sent_ns;
+    if (!answer(event, seen_ns, now_ns, &stamped_ns, &sent_ns))
+        return;
     const uint64_t stage_ns[] = { seen_ns - now_ns, stamped_ns - seen_ns, sent_ns - stamped_ns };
     slow_note(sent_ns - now_ns, stage_ns, now_ns);
+}
+
+/* Answers a made-up request: app/service/rehearsal.h. */
+static void rehearse(uint64_t now_ns)
+{
+    const struct ntp_server_counters before = ntp_server_counters;
+    struct transport_event event;
+    uint64_t stamped_ns, sent_ns;
+    if (!transport_poll(now_ns, &event))
+        return;
+    rate_limit_keep(event.address);
+    answer(&event, machine_ns(), now_ns, &stamped_ns, &sent_ns);
+    rate_limit_put_back();
+    ntp_server_counters = before;
 }
 
 static void take_event(const struct transport_event *event, uint64_t now_ns)
@@ -132,6 +130,35 @@ static uint64_t next_deadline_ns(uint64_t now_ns)
 {
     uint64_t service_ns = service_next_deadline_ns(now_ns), client_ns = ntp_client_next_deadline_ns();
     return client_ns < service_ns ? client_ns : service_ns;
+}
+
+static const char *init(const struct program_machine *machine, uint64_t now_ns)
+{
+    const struct time_settings *s = &time_settings;
+    static const uint8_t request[NTP_PACKET_BYTES] = { NTP_VERSION << 3 | NTP_MODE_CLIENT };
+    const struct siphash_key rate_key = siphash_key_from(machine->secret);
+    machine_ns = machine->now_ns;
+    const struct ntp_server_config server = { .refuse_private = s->refuse_private, .precision = precision() };
+    const struct ntp_client_config client = { .address = s->peer,
+                                              .port = s->peer_port,
+                                              .poll_ns = s->peer_poll_ns,
+                                              .key = siphash_key_from(machine->secret + 16),
+                                              .now_ns = machine_ns };
+    ASSERT(s->rate_burst > 0);
+    ntp_clock_init(&ntp_clock, (int64_t)(log_wall_origin_ns + now_ns), now_ns);
+    reference = own_reference(machine->wall_error_ns, now_ns);
+    stats_add_counters(&ntp_server_counter_group);
+    stats_set_ways("turn_to_taken_ns taken_to_stamped_ns stamped_to_sent_ns");
+    ntp_server_init(&server);
+    rate_limit_init(rate_key, s->rate, s->rate_burst);
+    rehearsal_add_frame(TRANSPORT_REHEARSAL_DATAGRAM, s->port, (struct bytes){ request, sizeof request }, rehearse);
+    if (!transport_udp_bind(s->port))
+        return "the port of the time server cannot be had";
+    if (s->peer == 0)
+        return NULL;
+    stats_add_counters(&ntp_client_counter_group);
+    stats_add_counters(&ntp_client_level_group);
+    return ntp_client_init(&client, now_ns) ? NULL : "there is no port for questions to the peer";
 }
 
 const struct program program = { .name = "time",

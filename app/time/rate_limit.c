@@ -25,6 +25,12 @@ static struct {
     struct bucket sets[SET_COUNT][WAY_COUNT];
 } limit;
 
+static struct {
+    struct bucket *set; /* NULL: nothing is kept */
+    struct bucket buckets[WAY_COUNT];
+    uint64_t drawn;
+} kept;
+
 void rate_limit_init(struct siphash_key key, uint32_t rate, uint32_t burst)
 {
     ASSERT(burst > 0);
@@ -34,10 +40,15 @@ void rate_limit_init(struct siphash_key key, uint32_t rate, uint32_t burst)
     limit.burst = burst;
 }
 
+static struct bucket *set_of(uint32_t address)
+{
+    return limit.sets[siphash(limit.key, &address, sizeof address) >> (64 - SET_BITS)];
+}
+
 /* Returns the bucket of an address: its own, or the one of its set that is empty first. */
 static struct bucket *bucket_of(uint32_t address)
 {
-    struct bucket *set = limit.sets[siphash(limit.key, &address, sizeof address) >> (64 - SET_BITS)];
+    struct bucket *set = set_of(address);
     struct bucket *oldest = set;
     for (unsigned way = 0; way < WAY_COUNT; way++) {
         if (set[way].full_until_ns != 0 && set[way].address == address)
@@ -74,4 +85,20 @@ enum rate_verdict rate_limit_take(uint32_t address, uint64_t now_ns)
     enum rate_verdict verdict = !bucket->kissed ? RATE_KISS : leaks() ? RATE_LEAK : RATE_DROP;
     bucket->kissed = true;
     return verdict;
+}
+
+void rate_limit_keep(uint32_t address)
+{
+    ASSERT(kept.set == NULL);
+    kept.set = set_of(address);
+    kept.drawn = limit.drawn;
+    memcpy(kept.buckets, kept.set, sizeof kept.buckets);
+}
+
+void rate_limit_put_back(void)
+{
+    ASSERT(kept.set != NULL);
+    memcpy(kept.set, kept.buckets, sizeof kept.buckets);
+    limit.drawn = kept.drawn;
+    kept.set = NULL;
 }

@@ -20,3 +20,7 @@ void rate_limit_init(struct siphash_key key, uint32_t rate, uint32_t burst);
 
 /* Takes a request of an address. */
 enum rate_verdict rate_limit_take(uint32_t address, uint64_t now_ns);
+
+/* Keeps what rate_limit_take changes for an address, and puts it back: for a rehearsal. */
+void rate_limit_keep(uint32_t address);
+void rate_limit_put_back(void);

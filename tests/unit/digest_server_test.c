@@ -559,3 +559,26 @@ TEST(a_chain_does_not_expire)
         if (!strncmp(line, "digest.expired ", 15))
             assert_string_equal(line, "digest.expired 0\n");
 }
+
+TEST(a_rehearsal_is_answered_and_not_counted)
+{
+    static const char text[] = "POST /sha256?rounds=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello";
+    const struct transport_rehearsal rehearsal = { TRANSPORT_REHEARSAL_SEGMENT,
+                                                   PORT,
+                                                   { (const uint8_t *)text, sizeof text - 1 } };
+    struct transport_event event;
+    int id = opened();
+    ask(id, text);
+    const struct digest_connection_counters before = digest_connection_counters;
+    fake.rehearses = true;
+    for (int i = 0; i < 3; i++) {
+        assert_true(transport_rehearsal_begin(&rehearsal, now_ns));
+        assert_true(transport_poll(now_ns, &event));
+        digest_connection_rehearse(&event, now_ns);
+        transport_rehearsal_end(now_ns);
+        assert_string_equal(fake.connections[FAKE_REHEARSED].sent, answer(id));
+        digest_server_check();
+    }
+    assert_memory_equal(&digest_connection_counters, &before, sizeof before);
+    assert_int_equal(digest_chains_count(), 0);
+}

@@ -1,5 +1,6 @@
 /* app/echo/program.c over a transport that the test plays. */
 #include "app/program.h"
+#include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/settings.h"
 #include "app/service/stats.h"
@@ -156,4 +157,24 @@ TEST(clients_lose_next_to_nothing)
         assert_true(is_answered(40001, i));
     }
     assert_int_equal(answers, 4092);
+}
+
+TEST(rehearsals_answer_and_change_nothing)
+{
+    enum { SLICES = 100 };
+    uint64_t before[STATS_COUNTER_COUNT_MAX];
+    struct counter counter;
+    size_t count = 0;
+    int id = opened();
+    fake.rehearses = true;
+    for (; stats_counter(NULL, count, &counter); count++)
+        before[count] = *counter.value;
+    for (int i = 0; i < SLICES; i++, now_ns += REHEARSAL_SLICE_NS)
+        program.turn(now_ns);
+    assert_true(fake.rehearsed_bytes > SLICES);
+    for (size_t i = 0; stats_counter(NULL, i, &counter); i++)
+        assert_true(*counter.value == before[i] || strcmp(counter.name, "program.uptime_ns") == 0);
+    assert_int_equal(fake.connections[id].sent_bytes, 0);
+    assert_int_equal(fake.datagram_count, 0);
+    assert_true(program.next_deadline_ns(now_ns) > now_ns);
 }

@@ -230,3 +230,25 @@ TEST(long_run_of_requests_passes_at_the_rate)
         passed += rate_limit_take(STRANGER, now_ns) == RATE_PASS;
     assert_in_range(passed, 60 * RATE, 60 * RATE + BURST);
 }
+
+/* Plays the same requests twice, the second time with others between them that are put back. */
+TEST(requests_that_are_put_back_leave_no_trace)
+{
+    enum { REQUESTS = 400, REHEARSED = 3 };
+    enum rate_verdict verdicts[REQUESTS];
+    for (int round = 0; round < 2; round++) {
+        start_with(false, RATE);
+        random_state = 5;
+        for (int i = 0; i < REQUESTS; i++, now_ns += MS) {
+            for (int k = 0; round == 1 && k < REHEARSED; k++) {
+                rate_limit_keep(STRANGER + (uint32_t)k);
+                for (int n = 0; n < 2 * BURST; n++)
+                    rate_limit_take(STRANGER + (uint32_t)k, now_ns);
+                rate_limit_put_back();
+            }
+            enum rate_verdict verdict = rate_limit_take(STRANGER + (uint32_t)(random_next() % 2), now_ns);
+            assert_true(round == 0 || verdict == verdicts[i]);
+            verdicts[i] = verdict;
+        }
+    }
+}
