@@ -109,7 +109,14 @@ static void poll(struct netdev *device)
     world.sent_count = 0;
 }
 
-static const struct netdev_ops ops = { rx_borrow, rx_release, tx_acquire, tx_publish, tx_release, poll, NULL };
+static const struct netdev_ops ops = {
+    .rx_borrow = rx_borrow,
+    .rx_release = rx_release,
+    .tx_acquire = tx_acquire,
+    .tx_publish = tx_publish,
+    .tx_release = tx_release,
+    .poll = poll,
+};
 
 static struct tcp_connection *connection(void) { return &stack->tcp.connections[world.id]; }
 
