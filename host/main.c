@@ -50,7 +50,7 @@ static volatile sig_atomic_t interrupted;
 static void interrupt(int number)
 {
     (void)number;
-    interrupted = 1;
+    interrupted = interrupted + 1;
 }
 
 static int refuse(const char *message)
@@ -118,7 +118,9 @@ static enum program_verdict run(void)
 {
     enum program_verdict verdict = PROGRAM_ON;
     uint64_t before_ns = platform_now_ns();
-    while (verdict == PROGRAM_ON && !interrupted) {
+    while (verdict == PROGRAM_ON && interrupted < 2) { /* the second signal waits for nothing */
+        if (interrupted)
+            service_leave();
         log_clock_ns = platform_now_ns();
         trace_turn(log_clock_ns - before_ns);
         before_ns = log_clock_ns;
@@ -169,7 +171,8 @@ int main(int argc, char **argv)
     }
 
     enum program_verdict verdict = run();
-    log_line("leaving: %s", verdict == PROGRAM_ON ? "interrupted" : service_verdict_name(verdict));
+    bool by_signal = interrupted && (verdict == PROGRAM_ON || verdict == PROGRAM_GG);
+    log_line("leaving: %s", by_signal ? "interrupted" : service_verdict_name(verdict));
     while (program_flush_step(platform_now_ns()))
         ;
     stats_render(statistics, sizeof statistics);

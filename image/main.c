@@ -349,9 +349,10 @@ static enum program_verdict run(struct netdev *device)
             log_line("network: %s", virtio_net_broken(device));
             shutdown_after_failure("the network device failed");
         }
-        if (powered_down && verdict == PROGRAM_ON) {
+        if (powered_down) {
             log_line("power button: pressed, which means GG");
-            verdict = PROGRAM_GG;
+            powered_down = false;
+            service_leave();
         }
     } while (verdict == PROGRAM_ON);
     console_take_back();

@@ -159,6 +159,12 @@ enum program_verdict service_poll(bool idle, uint64_t now_ns)
     return service.verdict;
 }
 
+void service_leave(void)
+{
+    if (service.verdict == PROGRAM_ON)
+        service.verdict = PROGRAM_GG;
+}
+
 uint64_t service_next_deadline_ns(uint64_t now_ns)
 {
     const uint64_t deadlines_ns[] = { transport_next_deadline_ns(), control_next_deadline_ns(now_ns),

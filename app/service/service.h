@@ -26,6 +26,10 @@ void service_event(const struct transport_event *event, uint64_t now_ns);
  * the reason why the loop ends. */
 enum program_verdict service_poll(bool idle, uint64_t now_ns);
 
+/* Ends the loop as GG does: service_poll says so from now on, and the program leaves in its own order. For the power
+ * button and for signals. */
+void service_leave(void);
+
 /* Returns when service_poll and transport_idle next have something to do, at most 100 ms ahead. */
 uint64_t service_next_deadline_ns(uint64_t now_ns);
 
