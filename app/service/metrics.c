@@ -38,6 +38,7 @@ static const struct {
     { "agent.", "Agent check" },
     { "answer_set.", "Answers given before" },
     { "arp.", "ARP" },
+    { "book.", "Order books" },
     { "circuit_breaker.", "Circuit breaker of submissions" },
     { "clock.", "Clocks" },
     { "control.", "Control channel" },
@@ -51,19 +52,25 @@ static const struct {
     { "log.", "The log" },
     { "loop.", "The one loop" },
     { "lwip.", "The lwIP port" },
+    { "market.", "The best prices and our position, by symbol" },
+    { "mold.", "Market data lines (MoldUDP64)" },
     { "ntp.peer.", "NTP client" },
     { "ntp.", "NTP server" },
+    { "ouch.", "Orders and their responses (OUCH)" },
     { "player.", "The player" },
     { "pool.", "Level of a pool" },
     { "program.", "The program" },
+    { "risk.", "Orders that a limit has refused" },
     { "session.", "Connections kept up" },
     { "sockets.", "Linux sockets" },
+    { "soup.", "Exchange sessions (SoupBinTCP)" },
     { "status_page.", "Status page" },
     { "stream_merger.", "Input streams merged into one" },
     { "submit.", "Submissions" },
     { "survey.", "The survey" },
     { "syslog.", "Log over UDP" },
     { "tcp.", "TCP" },
+    { "trade.", "The trading program" },
     { "traps.", "Traps of the processor" },
     { "udp.", "UDP datagrams" },
     { "virtio_net.", "Network device" },
@@ -84,7 +91,7 @@ static const char *help_of(const char *name)
 /* Values that can go down, or that are no counts, by the beginning of their names. */
 static const char *const gauges[] = {
     "agent.free_percent", "pool.",           "lwip.pool.",    "circuit_breaker.", "watchdog.", "loop.", "clock.",
-    "program.uptime_ns",  "lwip.events_max", "player.moduli",
+    "program.uptime_ns",  "lwip.events_max", "player.moduli", "market.",
 };
 
 /* Returns true if a name has a word "drop...": "rx_drop_short", "dropped_expired", "drop". */

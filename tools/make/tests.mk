@@ -36,6 +36,8 @@ $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
 $(foreach name,$(PROGRAMS),$(if $(UNIT_EXTRA_$(name)_test),,\
 	$(eval UNIT_EXTRA_$(name)_test := $(wildcard app/$(name)/*.c) tests/lib/fake_transport.c)))
 UNIT_EXTRA_rehearsal_test := tests/lib/netdev_memory.c tests/lib/frame_pool.c
+$(foreach part,book mold soup ouch risk,$(eval UNIT_EXTRA_trade_$(part)_test := \
+	$(filter-out app/trade/program.c app/trade/trade.c app/trade/link.c,$(wildcard app/trade/*.c))))
 UNIT_EXTRA_memory_map_test := kernel/memory/map.c
 UNIT_EXTRA_blackbox_test := kernel/rescue/blackbox.c
 UNIT_EXTRA_console_test := kernel/rescue/console.c

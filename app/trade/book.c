@@ -1,0 +1,520 @@
+#include "app/trade/book.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/hot_section.h"
+
+enum {
+    SLOT_COUNT_MAX = 2 * BOOK_ORDER_COUNT_MAX, /* at most half of the slots are used, so searches are short */
+    SLOT_BITS_MIN = 4,
+    SHARES_BITS = 26,
+    NEAR_COUNT = 8, /* levels that are compared one by one, before bisection */
+    LOCATE_COUNT = 1 << 16,
+    LOCATE_UNKNOWN = 0,    /* no directory message yet */
+    LOCATE_SKIPPED = 0xff, /* a symbol that nobody asked for; else the symbol plus 1 */
+};
+static_assert(BOOK_SHARES_MAX == (1 << SHARES_BITS) - 1, "shares and symbol share a word");
+static_assert(BOOK_SYMBOL_COUNT_MAX <= 1 << (32 - SHARES_BITS), "shares and symbol share a word");
+static_assert(ITCH_PRICE_MAX < INT32_MAX, "price and side share a word");
+static_assert(BOOK_SYMBOL_COUNT_MAX + 0 < LOCATE_SKIPPED + 0, "a byte for each locate");
+
+/* An order; without shares: a free slot. */
+struct order {
+    uint64_t reference;
+    uint32_t price_side;    /* the price, and the side in the lowest bit */
+    uint32_t shares_symbol; /* the symbol in the highest bits */
+};
+static_assert(sizeof(struct order) == 16, "four to a cache line, none across two");
+
+/* The levels of a side, the best one last. A key grows with the quality of its price. */
+struct side {
+    uint32_t count;
+    uint32_t keys[BOOK_LEVEL_COUNT_MAX];
+    uint64_t shares[BOOK_LEVEL_COUNT_MAX];
+};
+
+static struct {
+    _Alignas(64) uint64_t multiplier; /* odd and random: spreads the references over the slots */
+    uint32_t slot_shift, slot_mask;
+    bool whole, open;
+    uint32_t symbol_count;
+    size_t cleared_bytes; /* slots cleared, while book_clear_slice runs */
+    uint8_t names[BOOK_SYMBOL_COUNT_MAX][ITCH_STOCK_BYTES];
+    uint16_t locates[BOOK_SYMBOL_COUNT_MAX]; /* 0: not known yet */
+    struct book_top tops[BOOK_SYMBOL_COUNT_MAX];
+    uint8_t symbol_of[LOCATE_COUNT];
+    struct side sides[BOOK_SYMBOL_COUNT_MAX][BOOK_SIDE_COUNT];
+    _Alignas(64) struct order slots[SLOT_COUNT_MAX];
+} book;
+
+struct book_counters book_counters;
+static const struct counter counter_table[] = {
+    COUNTER("book.", book_counters, messages),
+    COUNTER("book.", book_counters, skipped),
+    COUNTER("book.", book_counters, drop_type),
+    COUNTER("book.", book_counters, drop_length),
+    COUNTER("book.", book_counters, drop_locate),
+    COUNTER("book.", book_counters, drop_directory),
+    COUNTER("book.", book_counters, drop_side),
+    COUNTER("book.", book_counters, drop_shares),
+    COUNTER("book.", book_counters, drop_price),
+    COUNTER("book.", book_counters, drop_known_reference),
+    COUNTER("book.", book_counters, drop_unknown_reference),
+    COUNTER("book.", book_counters, drop_excess),
+    COUNTER("book.", book_counters, drop_orders_full),
+    COUNTER("book.", book_counters, drop_levels_full),
+    COUNTER("book.", book_counters, cleared),
+};
+const struct counter_group book_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+
+struct book_levels book_levels;
+static const struct counter level_table[] = {
+    COUNTER("pool.book_", book_levels, orders_used),
+    COUNTER("pool.book_", book_levels, orders_max),
+    COUNTER("pool.book_", book_levels, whole),
+};
+const struct counter_group book_level_group = { level_table, ARRAY_COUNT(level_table) };
+
+/* ---- the start ---- */
+
+void book_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count, uint32_t order_count_max,
+               uint64_t secret)
+{
+    ASSERT(symbol_count <= BOOK_SYMBOL_COUNT_MAX);
+    ASSERT(order_count_max >= 1 && order_count_max <= BOOK_ORDER_COUNT_MAX);
+    uint32_t bits = SLOT_BITS_MIN;
+    while (UINT32_C(1) << bits < 2 * order_count_max)
+        bits++;
+    memset(&book_counters, 0, sizeof book_counters);
+    book.multiplier = secret | 1;
+    book.slot_shift = 64 - bits;
+    book.slot_mask = (UINT32_C(1) << bits) - 1;
+    book.symbol_count = symbol_count;
+    memcpy(book.names, symbols, symbol_count * sizeof symbols[0]);
+    book.cleared_bytes = 0;
+    book_levels.orders_max = order_count_max;
+    while (!book_clear_slice())
+        continue;
+    book_counters.cleared = 0;
+}
+
+bool book_clear_slice(void)
+{
+    const size_t bytes = ((size_t)book.slot_mask + 1) * sizeof book.slots[0];
+    ASSERT(book.cleared_bytes < bytes);
+    if (book.cleared_bytes == 0) {
+        memset(book.locates, 0, sizeof book.locates);
+        memset(book.tops, 0, sizeof book.tops);
+        memset(book.symbol_of, LOCATE_UNKNOWN, sizeof book.symbol_of);
+        for (uint32_t i = 0; i < BOOK_SYMBOL_COUNT_MAX; i++)
+            book.sides[i][BOOK_BUY].count = book.sides[i][BOOK_SELL].count = 0;
+        book.whole = book.open = false;
+        book_levels.orders_used = book_levels.whole = 0;
+    }
+    size_t slice = min_size(bytes - book.cleared_bytes, BOOK_CLEAR_SLICE_BYTES);
+    memset((uint8_t *)book.slots + book.cleared_bytes, 0, slice);
+    book.cleared_bytes += slice;
+    if (book.cleared_bytes < bytes)
+        return false;
+    book.cleared_bytes = 0;
+    book.whole = true;
+    book_levels.whole = 1;
+    book_counters.cleared++;
+    return true;
+}
+
+const struct book_top *book_top(uint32_t symbol)
+{
+    ASSERT(symbol < BOOK_SYMBOL_COUNT_MAX);
+    return &book.tops[symbol];
+}
+
+bool book_is_whole(void) { return book.whole; }
+bool book_market_is_open(void) { return book.open; }
+
+/* Counts a message that is dropped although a book would have changed. */
+NOT_HOT static int drop(uint64_t *counter)
+{
+    ++*counter;
+    book.whole = false;
+    book_levels.whole = 0;
+    return -1;
+}
+
+/* ---- levels ---- */
+
+/* Returns a key that is greater for a better price; the same function turns a key into its price. */
+static inline uint32_t key_of(enum book_side side, uint32_t price) { return side == BOOK_BUY ? price : ~price; }
+
+/* Returns how many levels are worse than a key: the place of the key's level, if there is one. */
+static inline uint32_t level_place(const struct side *s, uint32_t key)
+{
+    uint32_t end = s->count;
+    for (uint32_t near = 0; near < NEAR_COUNT; near++, end--)
+        if (end == 0 || s->keys[end - 1] < key)
+            return end;
+    uint32_t begin = 0;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (s->keys[middle] < key)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/* Adds shares to a level, which is made if there is none. Returns false if the side has no place for it. */
+static inline bool level_add(struct side *s, uint32_t key, uint32_t shares)
+{
+    uint32_t at = level_place(s, key);
+    if (at < s->count && s->keys[at] == key) {
+        s->shares[at] += shares;
+        return true;
+    }
+    if (s->count == BOOK_LEVEL_COUNT_MAX)
+        return false;
+    memmove(&s->keys[at + 1], &s->keys[at], (s->count - at) * sizeof s->keys[0]);
+    memmove(&s->shares[at + 1], &s->shares[at], (s->count - at) * sizeof s->shares[0]);
+    s->keys[at] = key;
+    s->shares[at] = shares;
+    s->count++;
+    return true;
+}
+
+/* Takes an order's shares from its level, which goes with the last of them. */
+static inline void level_remove(struct side *s, uint32_t key, uint32_t shares)
+{
+    uint32_t at = level_place(s, key);
+    ASSERT(at < s->count && s->keys[at] == key && s->shares[at] >= shares);
+    s->shares[at] -= shares;
+    if (s->shares[at] > 0)
+        return;
+    s->count--;
+    memmove(&s->keys[at], &s->keys[at + 1], (s->count - at) * sizeof s->keys[0]);
+    memmove(&s->shares[at], &s->shares[at + 1], (s->count - at) * sizeof s->shares[0]);
+}
+
+/* Copies the best level of a side to the symbol's line. Returns the symbol if it has changed, else -1. */
+static inline int refresh(uint32_t symbol, enum book_side side)
+{
+    const struct side *s = &book.sides[symbol][side];
+    struct book_top *top = &book.tops[symbol];
+    uint32_t price = s->count > 0 ? key_of(side, s->keys[s->count - 1]) : 0;
+    uint64_t shares = s->count > 0 ? s->shares[s->count - 1] : 0;
+    if (top->price[side] == price && top->shares[side] == shares)
+        return -1;
+    top->price[side] = price;
+    top->shares[side] = shares;
+    return (int)symbol;
+}
+
+/* ---- orders ---- */
+
+static inline uint32_t home_of(uint64_t reference)
+{
+    return (uint32_t)(reference * book.multiplier >> book.slot_shift);
+}
+
+static inline uint32_t shares_of(const struct order *o) { return o->shares_symbol & BOOK_SHARES_MAX; }
+static inline uint32_t symbol_of(const struct order *o) { return o->shares_symbol >> SHARES_BITS; }
+static inline uint32_t price_of(const struct order *o) { return o->price_side >> 1; }
+static inline enum book_side side_of(const struct order *o) { return o->price_side & 1 ? BOOK_SELL : BOOK_BUY; }
+
+/* Returns the slot of an order, or the free slot in which its search ends. */
+static inline struct order *slot_of(uint64_t reference)
+{
+    uint32_t at = home_of(reference);
+    while (book.slots[at].shares_symbol != 0 && book.slots[at].reference != reference)
+        at = (at + 1) & book.slot_mask;
+    return &book.slots[at];
+}
+
+/* Frees a slot. Later orders of the same run move up, so that no search ends early and no mark stays. */
+static inline void slot_free(struct order *o)
+{
+    uint32_t hole = (uint32_t)(o - book.slots);
+    for (uint32_t at = (hole + 1) & book.slot_mask; book.slots[at].shares_symbol != 0; at = (at + 1) & book.slot_mask) {
+        uint32_t from_home = (at - home_of(book.slots[at].reference)) & book.slot_mask;
+        if (from_home < ((at - hole) & book.slot_mask))
+            continue;
+        book.slots[hole] = book.slots[at];
+        hole = at;
+    }
+    book.slots[hole].shares_symbol = 0;
+    book_levels.orders_used--;
+}
+
+/* Enters an order. Returns false if it is dropped. */
+static inline bool order_add(uint32_t symbol, enum book_side side, uint64_t reference, uint32_t shares, uint32_t price)
+{
+    ASSERT(symbol < book.symbol_count);
+    struct order *o = slot_of(reference);
+    uint64_t *reason = NULL;
+    if (__builtin_expect(shares == 0 || shares > BOOK_SHARES_MAX, 0))
+        reason = &book_counters.drop_shares;
+    else if (__builtin_expect(price == 0 || price > ITCH_PRICE_MAX, 0))
+        reason = &book_counters.drop_price;
+    else if (__builtin_expect(o->shares_symbol != 0, 0))
+        reason = &book_counters.drop_known_reference;
+    else if (__builtin_expect(book_levels.orders_used == book_levels.orders_max, 0))
+        reason = &book_counters.drop_orders_full;
+    else if (__builtin_expect(!level_add(&book.sides[symbol][side], key_of(side, price), shares), 0))
+        reason = &book_counters.drop_levels_full;
+    if (__builtin_expect(reason != NULL, 0)) {
+        drop(reason);
+        return false;
+    }
+    *o = (struct order){ reference, price << 1 | side, symbol << SHARES_BITS | shares };
+    book_levels.orders_used++;
+    return true;
+}
+
+/* Returns the order that a message names, if it is one of the message's symbol; else counts the message and returns
+ * NULL. */
+static inline struct order *order_named(const uint8_t *m, uint32_t symbol)
+{
+    struct order *o = slot_of(load_be64(m + ITCH_REFERENCE));
+    if (__builtin_expect(o->shares_symbol != 0 && symbol_of(o) == symbol, 1))
+        return o;
+    drop(&book_counters.drop_unknown_reference);
+    return NULL;
+}
+
+/* Takes shares from an order, which goes with the last of them. */
+static inline void order_reduce(struct order *o, uint32_t shares)
+{
+    enum book_side side = side_of(o);
+    ASSERT(shares <= shares_of(o));
+    level_remove(&book.sides[symbol_of(o)][side], key_of(side, price_of(o)), shares);
+    if (shares == shares_of(o))
+        slot_free(o);
+    else
+        o->shares_symbol -= shares;
+}
+
+/* ---- messages ---- */
+
+static inline int take_add(const uint8_t *m, uint32_t symbol)
+{
+    uint8_t letter = m[ITCH_ADD_SIDE];
+    if (__builtin_expect(letter != 'B' && letter != 'S', 0))
+        return drop(&book_counters.drop_side);
+    enum book_side side = letter == 'B' ? BOOK_BUY : BOOK_SELL;
+    if (!order_add(symbol, side, load_be64(m + ITCH_REFERENCE), load_be32(m + ITCH_ADD_SHARES),
+                   load_be32(m + ITCH_ADD_PRICE)))
+        return -1;
+    return refresh(symbol, side);
+}
+
+/* Takes an execution or a cancellation; `printable`: it is a trade, at `price`, or at the order's own if that is 0. */
+static inline int take_reduction(const uint8_t *m, uint32_t symbol, bool printable, uint32_t price)
+{
+    struct order *o = order_named(m, symbol);
+    if (o == NULL)
+        return -1;
+    uint32_t shares = load_be32(m + ITCH_SHARES);
+    if (__builtin_expect(shares > shares_of(o), 0))
+        return drop(&book_counters.drop_excess);
+    if (__builtin_expect(shares == 0, 0))
+        return drop(&book_counters.drop_shares);
+    enum book_side side = side_of(o);
+    uint32_t last = price != 0 ? price : price_of(o);
+    order_reduce(o, shares);
+    int changed = refresh(symbol, side);
+    if (!printable || last == book.tops[symbol].last_price)
+        return changed;
+    book.tops[symbol].last_price = last;
+    return (int)symbol;
+}
+
+static inline int take_executed_price(const uint8_t *m, uint32_t symbol)
+{
+    uint32_t price = load_be32(m + ITCH_EXECUTED_AT);
+    if (__builtin_expect(price == 0 || price > ITCH_PRICE_MAX, 0))
+        return drop(&book_counters.drop_price);
+    return take_reduction(m, symbol, m[ITCH_EXECUTED_PRINTABLE] == 'Y', price);
+}
+
+static inline int take_delete(const uint8_t *m, uint32_t symbol)
+{
+    struct order *o = order_named(m, symbol);
+    if (o == NULL)
+        return -1;
+    enum book_side side = side_of(o);
+    order_reduce(o, shares_of(o));
+    return refresh(symbol, side);
+}
+
+/* Replaces an order by one of the same side and symbol. */
+static inline int take_replace(const uint8_t *m, uint32_t symbol)
+{
+    struct order *o = order_named(m, symbol);
+    if (o == NULL)
+        return -1;
+    enum book_side side = side_of(o);
+    order_reduce(o, shares_of(o));
+    order_add(symbol, side, load_be64(m + ITCH_REPLACE_NEW), load_be32(m + ITCH_REPLACE_SHARES),
+              load_be32(m + ITCH_REPLACE_PRICE));
+    return refresh(symbol, side);
+}
+
+/* Notes the price of a trade that touched no displayed order; a cross of no shares has none. */
+static int take_trade(uint32_t price, uint32_t symbol)
+{
+    if (price > ITCH_PRICE_MAX)
+        return drop(&book_counters.drop_price);
+    if (price == 0 || price == book.tops[symbol].last_price)
+        return -1;
+    book.tops[symbol].last_price = price;
+    return (int)symbol;
+}
+
+static int take_trading_action(const uint8_t *m, uint32_t symbol)
+{
+    bool trading = m[ITCH_STATE] == ITCH_TRADING;
+    if (book.tops[symbol].trading == trading)
+        return -1;
+    book.tops[symbol].trading = trading;
+    return (int)symbol;
+}
+
+/* Learns the locate of a stock. Each symbol has one locate, which stays the same all day. */
+static int take_directory(const uint8_t *m, uint16_t locate)
+{
+    ASSERT(book.symbol_of[locate] == LOCATE_UNKNOWN);
+    uint32_t symbol = 0;
+    while (symbol < book.symbol_count && memcmp(book.names[symbol], m + ITCH_STOCK, ITCH_STOCK_BYTES) != 0)
+        symbol++;
+    if (locate == 0 || (symbol < book.symbol_count && book.locates[symbol] != 0))
+        return drop(&book_counters.drop_directory);
+    book.symbol_of[locate] = symbol < book.symbol_count ? (uint8_t)(symbol + 1) : LOCATE_SKIPPED;
+    if (symbol < book.symbol_count)
+        book.locates[symbol] = locate;
+    return -1;
+}
+
+/* Takes a message whose locate is no stock's, or of which no directory message has spoken. */
+NOT_HOT static int take_unlocated(const uint8_t *m, uint16_t locate)
+{
+    ASSERT(book.symbol_of[locate] == LOCATE_UNKNOWN);
+    if (m[0] == ITCH_STOCK_DIRECTORY)
+        return take_directory(m, locate);
+    if (locate != 0 && m[0] != ITCH_SYSTEM_EVENT)
+        return drop(&book_counters.drop_locate);
+    if (m[0] == ITCH_SYSTEM_EVENT && m[ITCH_EVENT] == ITCH_MARKET_OPENS)
+        book.open = true;
+    if (m[0] == ITCH_SYSTEM_EVENT && m[ITCH_EVENT] == ITCH_MARKET_CLOSES)
+        book.open = false;
+    return -1;
+}
+
+/* Takes the stock directory's repetition for a symbol that is known; another stock's name is dropped. */
+NOT_HOT static int take_directory_again(const uint8_t *m, uint32_t symbol)
+{
+    ASSERT(book.locates[symbol] != 0);
+    if (memcmp(book.names[symbol], m + ITCH_STOCK, ITCH_STOCK_BYTES) != 0)
+        return drop(&book_counters.drop_directory);
+    return -1;
+}
+
+/* Counts a message of an unknown type, which may be a new one that no order depends on, or of a wrong length. */
+NOT_HOT static int take_malformed(struct bytes message)
+{
+    ASSERT(!itch_is_whole(message));
+    if (message.count > 0 && itch_bytes[message.data[0]] != 0)
+        return drop(&book_counters.drop_length);
+    book_counters.drop_type++;
+    return -1;
+}
+
+HOT int book_take(struct bytes message)
+{
+    if (__builtin_expect(!itch_is_whole(message), 0))
+        return take_malformed(message);
+    const uint8_t *m = message.data;
+    uint16_t locate = load_be16(m + ITCH_LOCATE);
+    uint8_t of = book.symbol_of[locate];
+    book_counters.messages++;
+    if (of == LOCATE_SKIPPED) {
+        book_counters.skipped++;
+        return -1;
+    }
+    if (__builtin_expect(of == LOCATE_UNKNOWN, 0))
+        return take_unlocated(m, locate);
+    uint32_t symbol = of - UINT32_C(1);
+    switch (m[0]) {
+    case ITCH_ADD:
+    case ITCH_ADD_ATTRIBUTED:
+        return take_add(m, symbol);
+    case ITCH_EXECUTED:
+        return take_reduction(m, symbol, true, 0);
+    case ITCH_EXECUTED_PRICE:
+        return take_executed_price(m, symbol);
+    case ITCH_CANCEL:
+        return take_reduction(m, symbol, false, 0);
+    case ITCH_DELETE:
+        return take_delete(m, symbol);
+    case ITCH_REPLACE:
+        return take_replace(m, symbol);
+    case ITCH_TRADE:
+        return take_trade(load_be32(m + ITCH_TRADE_PRICE), symbol);
+    case ITCH_CROSS:
+        return take_trade(load_be32(m + ITCH_CROSS_PRICE), symbol);
+    case ITCH_TRADING_ACTION:
+        return take_trading_action(m, symbol);
+    case ITCH_STOCK_DIRECTORY:
+        return take_directory_again(m, symbol);
+    default: /* no book depends on the others */
+        return -1;
+    }
+}
+
+void book_warm(void)
+{
+    ASSERT(book.symbol_count <= BOOK_SYMBOL_COUNT_MAX);
+    hot_fetch(&book, HOT_LINE_BYTES);
+    hot_fetch(&book_counters, sizeof book_counters);
+    hot_fetch(itch_bytes, sizeof itch_bytes);
+    for (uint32_t i = 0; i < book.symbol_count; i++) {
+        hot_fetch(&book.tops[i], sizeof book.tops[i]);
+        __builtin_prefetch(&book.symbol_of[book.locates[i]]);
+        for (uint32_t side = 0; side < BOOK_SIDE_COUNT; side++) {
+            const struct side *s = &book.sides[i][side];
+            uint32_t best = s->count > 0 ? s->count - 1 : 0;
+            __builtin_prefetch(s);
+            __builtin_prefetch(&s->keys[best]);
+            __builtin_prefetch(&s->shares[best]);
+        }
+    }
+}
+
+/* ---- the invariant ---- */
+
+void book_check(void)
+{
+    uint64_t orders = 0, shares_in_orders = 0, shares_in_levels = 0;
+    for (uint32_t i = 0; i <= book.slot_mask; i++) {
+        const struct order *o = &book.slots[i];
+        if (o->shares_symbol == 0)
+            continue;
+        const struct side *s = &book.sides[symbol_of(o)][side_of(o)];
+        uint32_t at = level_place(s, key_of(side_of(o), price_of(o)));
+        ASSERT(slot_of(o->reference) == o);
+        ASSERT(at < s->count && s->keys[at] == key_of(side_of(o), price_of(o)) && s->shares[at] >= shares_of(o));
+        orders++;
+        shares_in_orders += shares_of(o);
+    }
+    for (uint32_t i = 0; i < BOOK_SYMBOL_COUNT_MAX * BOOK_SIDE_COUNT; i++) {
+        const struct side *s = &book.sides[i / BOOK_SIDE_COUNT][i % BOOK_SIDE_COUNT];
+        for (uint32_t k = 0; k < s->count; k++) {
+            ASSERT(k == 0 || s->keys[k - 1] < s->keys[k]);
+            ASSERT(s->shares[k] > 0);
+            shares_in_levels += s->shares[k];
+        }
+    }
+    ASSERT(orders == book_levels.orders_used && orders <= book_levels.orders_max);
+    ASSERT(shares_in_orders == shares_in_levels);
+}

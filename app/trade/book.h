@@ -1,0 +1,79 @@
+/* The order books of up to 64 symbols, built from ITCH messages in static memory. Knows no feed, no clock and no order
+ * of our own.
+ *
+ * Three tables. An order is found by its reference in a hash table of 16 bytes an order, four to a cache line. The
+ * price levels of a side are an array sorted by price with the best one last: most changes are near the best, so they
+ * move little. The best of both sides stands in one line of its own for each symbol, struct book_top.
+ *
+ * A message that contradicts the book, or finds it full, is dropped and counted. From then on the books may be wrong:
+ * book_is_whole is false until book_clear_slice and a snapshot have rebuilt them. Nobody orders from such books. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/trade/itch.h"
+#include "base/bytes.h"
+#include "base/counters.h"
+
+enum {
+    BOOK_SYMBOL_COUNT_MAX = 64,
+    BOOK_ORDER_COUNT_MAX = 1 << 20,
+    BOOK_LEVEL_COUNT_MAX = 4096,      /* each side of a symbol */
+    BOOK_SHARES_MAX = (1 << 26) - 1,  /* each order; Nasdaq takes less than a million */
+    BOOK_CLEAR_SLICE_BYTES = 1 << 16, /* some 5 us */
+};
+
+enum book_side { BOOK_BUY, BOOK_SELL, BOOK_SIDE_COUNT };
+
+static inline enum book_side book_other(enum book_side side) { return side == BOOK_BUY ? BOOK_SELL : BOOK_BUY; }
+
+/* The best of a symbol's book: one cache line. */
+struct book_top {
+    _Alignas(64) uint32_t price[BOOK_SIDE_COUNT]; /* 0: no order on this side */
+    uint64_t shares[BOOK_SIDE_COUNT];             /* at this price */
+    uint32_t last_price;                          /* the last trade's; 0: none */
+    bool trading;                                 /* the exchange says that the symbol trades */
+};
+
+/* Begins with empty books. `symbols` are `symbol_count` names of ITCH_STOCK_BYTES, padded with blanks, copied.
+ * `secret` is random: nobody can choose references that collide. Clears 40 MB: before the network comes up. */
+void book_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count, uint32_t order_count_max,
+               uint64_t secret);
+
+/* Takes one message of the feed. Returns the symbol whose best, last price or trading state has changed; -1: none. */
+int book_take(struct bytes message);
+
+/* Returns the best of a symbol's book, valid until the next message. */
+const struct book_top *book_top(uint32_t symbol);
+
+/* Returns false after a message that was dropped and that would have changed a book. */
+bool book_is_whole(void);
+/* Returns true between the feed's messages "start of market hours" and "end of market hours". */
+bool book_market_is_open(void);
+
+/* Forgets all orders, locates and states, a slice a call. Returns true when all is forgotten; until then no message may
+ * be taken. */
+bool book_clear_slice(void);
+
+/* Fetches the memory of the next message into the caches. */
+void book_warm(void);
+
+/* Asserts that the levels hold the shares of the orders. Slow: for tests. */
+void book_check(void);
+
+struct book_counters {
+    uint64_t messages, skipped; /* skipped: of symbols that nobody asked for */
+    uint64_t drop_type, drop_length, drop_locate, drop_directory, drop_side, drop_shares, drop_price;
+    uint64_t drop_known_reference, drop_unknown_reference, drop_excess, drop_orders_full, drop_levels_full;
+    uint64_t cleared;
+};
+extern struct book_counters book_counters;
+extern const struct counter_group book_counter_group;
+
+/* The levels of the pools. */
+struct book_levels {
+    uint64_t orders_used, orders_max, whole;
+};
+extern struct book_levels book_levels;
+extern const struct counter_group book_level_group;

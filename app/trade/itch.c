@@ -1,0 +1,28 @@
+#include "app/trade/itch.h"
+
+/* TotalView-ITCH 5.0, chapter 1, "Message Formats". */
+const uint8_t itch_bytes[256] = {
+    [ITCH_SYSTEM_EVENT] = 12,
+    [ITCH_STOCK_DIRECTORY] = 39,
+    [ITCH_TRADING_ACTION] = 25,
+    ['Y'] = 20, /* Reg SHO restriction */
+    ['L'] = 26, /* market participant position */
+    ['V'] = 35, /* market-wide circuit breaker: decline levels */
+    ['W'] = 12, /* market-wide circuit breaker: status */
+    ['K'] = 28, /* quoting period update */
+    ['J'] = 35, /* limit up, limit down: auction collar */
+    ['h'] = 21, /* operational halt */
+    [ITCH_ADD] = 36,
+    [ITCH_ADD_ATTRIBUTED] = 40,
+    [ITCH_EXECUTED] = 31,
+    [ITCH_EXECUTED_PRICE] = 36,
+    [ITCH_CANCEL] = 23,
+    [ITCH_DELETE] = 19,
+    [ITCH_REPLACE] = 35,
+    [ITCH_TRADE] = 44,
+    [ITCH_CROSS] = 40,
+    ['B'] = 19, /* broken trade */
+    ['I'] = 50, /* net order imbalance */
+    ['N'] = 20, /* retail interest */
+    ['O'] = 48, /* direct listing with capital raise */
+};

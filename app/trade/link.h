@@ -1,0 +1,48 @@
+/* A SoupBinTCP session and the connection that carries it: kept up while it is wanted, connected again after a pause.
+ * Knows the transport, and no message's meaning. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/trade/soup.h"
+#include "base/settings.h"
+#include "net/transport.h"
+
+#define LINK_RETRY_NS   (1 * NS_PER_S)
+#define LINK_REFUSED_NS (30 * NS_PER_S) /* after a refused login: an account may be locked after a few */
+#define LINK_CONNECT_NS (3 * NS_PER_S)
+
+struct link {
+    struct soup soup;
+    int connection; /* -1: none */
+    bool wanted, connected, ended;
+    uint8_t *prepared; /* the owner's message in the connection's message area; NULL: none */
+    const char *name;  /* for the log */
+    struct endpoint to;
+    uint64_t since_ns, retry_ns;
+    bool failure_logged;
+};
+
+/* Begins without a connection. The name must stay valid. */
+void link_init(struct link *link, const char *name, const struct endpoint *to, const char *user, const char *password);
+
+/* Returns true if a message can be sent. */
+static inline bool link_is_up(const struct link *link) { return link->soup.state == SOUP_UP && !link->ended; }
+
+/* Takes an event of the link's connection. After TRANSPORT_DATA the caller takes messages by link_next until it
+ * returns SOUP_NOTHING. */
+void link_event(struct link *link, const struct transport_event *event, uint64_t now_ns);
+
+/* Returns the next thing in the bytes that came. All but SOUP_MESSAGE, SOUP_LOGGED_IN and SOUP_NEW_SESSION mean that no
+ * more is to be taken. */
+enum soup_event link_next(struct link *link, struct bytes *message, uint64_t now_ns);
+
+/* Sends a message, copied after a SoupBinTCP head. Returns false if it cannot leave now. */
+bool link_send(struct link *link, const uint8_t *message, uint32_t bytes, uint64_t now_ns);
+
+/* Connects, sends the packet that is due, and leaves a connection that is dead or not wanted. */
+void link_poll(struct link *link, uint64_t now_ns);
+
+/* Asserts the invariant. */
+void link_check(const struct link *link);

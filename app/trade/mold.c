@@ -1,0 +1,344 @@
+#include "app/trade/mold.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/hot_section.h"
+
+enum {
+    SESSION = 0, /* offsets of the header */
+    SEQUENCE = 10,
+    COUNT = 18,
+    LENGTH_BYTES = 2, /* before each message */
+    COUNT_END = 0xffff,
+};
+#define SEQUENCE_MAX (UINT64_C(1) << 62)
+
+/* A datagram after a gap. */
+struct stored {
+    uint64_t sequence;
+    uint32_t count, bytes;
+    uint8_t data[MOLD_DATAGRAM_BYTES_MAX]; /* the blocks */
+};
+
+static struct mold {
+    /* A datagram in order touches this line. */
+    _Alignas(64) uint64_t next; /* the sequence number of the next message */
+    uint64_t announced;         /* the lines have spoken of messages before this one */
+    const uint8_t *at;          /* the next block of the current datagram */
+    uint32_t left;              /* messages from there on */
+    bool begun, ended, lost;
+    bool unsettled; /* messages were taken after a gap: mold_advance has work */
+    uint8_t session[MOLD_SESSION_BYTES];
+    uint64_t heard_ns, now_ns, ends_at; /* ends_at: the session's end, as a sequence number; 0: unknown */
+    uint64_t line_next[MOLD_LINE_COUNT];
+    uint64_t gap_wait_ns, request_ns; /* request_ns: while there is a gap, when to ask for it */
+    uint32_t retries;
+    uint32_t stored_count;
+    /* The places in the store: the used ones in the order of their sequence numbers, then the free ones. */
+    uint16_t stored[MOLD_STORE_COUNT];
+    struct stored store[MOLD_STORE_COUNT];
+} mold;
+
+struct mold_counters mold_counters;
+static const struct counter counter_table[] = {
+    COUNTER("mold.", mold_counters, datagrams_a),
+    COUNTER("mold.", mold_counters, datagrams_b),
+    COUNTER("mold.", mold_counters, datagrams_rerequested),
+    COUNTER("mold.", mold_counters, first_a),
+    COUNTER("mold.", mold_counters, first_b),
+    COUNTER("mold.", mold_counters, first_rerequested),
+    COUNTER("mold.", mold_counters, messages),
+    COUNTER("mold.", mold_counters, heartbeats),
+    COUNTER("mold.", mold_counters, duplicates),
+    COUNTER("mold.", mold_counters, gaps),
+    COUNTER("mold.", mold_counters, requests),
+    COUNTER("mold.", mold_counters, lost),
+    COUNTER("mold.", mold_counters, stored),
+    COUNTER("mold.", mold_counters, drop_length),
+    COUNTER("mold.", mold_counters, drop_session),
+    COUNTER("mold.", mold_counters, drop_sequence),
+    COUNTER("mold.", mold_counters, drop_store_full),
+    COUNTER("mold.", mold_counters, backwards),
+};
+const struct counter_group mold_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+
+void mold_init(uint64_t gap_wait_ns)
+{
+    memset(&mold, 0, sizeof mold);
+    memset(&mold_counters, 0, sizeof mold_counters);
+    mold.next = mold.announced = 1; /* MoldUDP64 1.00: a session's first message has the number 1 */
+    mold.gap_wait_ns = gap_wait_ns;
+    mold.request_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < MOLD_STORE_COUNT; i++)
+        mold.stored[i] = (uint16_t)i;
+}
+
+bool mold_is_current(void) { return mold.begun && !mold.ended && !mold.lost && mold.next == mold.announced; }
+bool mold_is_lost(void) { return mold.lost; }
+bool mold_has_ended(void) { return mold.ended; }
+uint64_t mold_heard_ns(void) { return mold.heard_ns; }
+uint64_t mold_next_deadline_ns(void) { return mold.lost ? UINT64_MAX : mold.request_ns; }
+
+/* ---- the store ---- */
+
+static struct stored *stored_at(uint32_t i) { return &mold.store[mold.stored[i]]; }
+
+static void store_remove_first(void)
+{
+    ASSERT(mold.stored_count > 0);
+    uint16_t place = mold.stored[0];
+    mold.stored_count--;
+    memmove(mold.stored, mold.stored + 1, mold.stored_count * sizeof mold.stored[0]);
+    mold.stored[mold.stored_count] = place;
+}
+
+/* Keeps a datagram that begins after a gap. If the store is full the datagram is dropped, for the older ones are needed
+ * first; while a snapshot is awaited the oldest is dropped instead. */
+NOT_HOT static void store(uint64_t sequence, uint32_t count, struct bytes blocks)
+{
+    ASSERT(blocks.count <= MOLD_DATAGRAM_BYTES_MAX && sequence > mold.next);
+    uint32_t at = mold.stored_count;
+    while (at > 0 && stored_at(at - 1)->sequence > sequence)
+        at--;
+    if (at > 0 && stored_at(at - 1)->sequence + stored_at(at - 1)->count >= sequence + count) {
+        mold_counters.duplicates++;
+        return;
+    }
+    if (mold.stored_count == MOLD_STORE_COUNT) {
+        mold_counters.drop_store_full++;
+        if (!mold.lost || at == 0)
+            return;
+        store_remove_first();
+        at--;
+    }
+    uint16_t place = mold.stored[mold.stored_count];
+    memmove(&mold.stored[at + 1], &mold.stored[at], (mold.stored_count - at) * sizeof mold.stored[0]);
+    mold.stored[at] = place;
+    mold.stored_count++;
+    struct stored *s = &mold.store[place];
+    s->sequence = sequence;
+    s->count = count;
+    s->bytes = (uint32_t)blocks.count;
+    memcpy(s->data, blocks.data, blocks.count);
+    mold_counters.stored++;
+}
+
+/* ---- gaps ---- */
+
+/* Plans the request for the messages that are missing. The other line has a chance to bring them first, unless they are
+ * the rest of a gap that is being filled already. */
+NOT_HOT static void gap_began(bool filling)
+{
+    ASSERT(mold.next < mold.announced);
+    mold_counters.gaps += !filling;
+    mold.request_ns = mold.now_ns + (filling ? 0 : mold.gap_wait_ns);
+    mold.retries = 0;
+    if (mold.announced - mold.next > MOLD_GAP_MAX && !mold.lost) {
+        mold.lost = true;
+        mold_counters.lost++;
+    }
+}
+
+/* Notes that the lines have spoken of messages before `sequence`. */
+static inline void announce(uint64_t sequence)
+{
+    if (sequence <= mold.announced)
+        return;
+    bool had_gap = mold.next < mold.announced;
+    mold.announced = sequence;
+    if (!had_gap && sequence > mold.next)
+        gap_began(false);
+}
+
+uint32_t mold_request(uint64_t now_ns, uint8_t request[MOLD_HEADER_BYTES])
+{
+    if (now_ns < mold.request_ns || mold.lost || mold.unsettled)
+        return 0;
+    ASSERT(mold.next < mold.announced);
+    if (mold.retries == MOLD_RETRIES_MAX) {
+        mold.lost = true;
+        mold.request_ns = UINT64_MAX;
+        mold_counters.lost++;
+        return 0;
+    }
+    uint64_t end = mold.stored_count > 0 ? stored_at(0)->sequence : mold.announced;
+    memcpy(request + SESSION, mold.session, MOLD_SESSION_BYTES);
+    store_be64(request + SEQUENCE, mold.next);
+    store_be16(request + COUNT, (uint16_t)min_u64(end - mold.next, MOLD_COUNT_MAX));
+    mold.retries++;
+    mold.request_ns = now_ns + MOLD_RETRY_NS;
+    mold_counters.requests++;
+    return MOLD_HEADER_BYTES;
+}
+
+/* ---- datagrams ---- */
+
+/* Returns true if a datagram holds as many blocks as its header says, and nothing else. */
+static inline bool blocks_are_whole(struct bytes blocks, uint32_t count)
+{
+    size_t at = 0;
+    for (; count > 0; count--) {
+        if (blocks.count - at < LENGTH_BYTES)
+            return false;
+        size_t bytes = load_be16(blocks.data + at);
+        if (blocks.count - at - LENGTH_BYTES < bytes)
+            return false;
+        at += LENGTH_BYTES + bytes;
+    }
+    return at == blocks.count;
+}
+
+/* Makes the messages from `next` on of some blocks due. */
+static inline void make_due(uint64_t sequence, uint32_t count, const uint8_t *blocks)
+{
+    ASSERT(sequence <= mold.next && mold.next < sequence + count);
+    for (; sequence < mold.next; sequence++, count--)
+        blocks += LENGTH_BYTES + load_be16(blocks);
+    mold.at = blocks;
+    mold.left = count;
+}
+
+/* Returns true if the datagram's head is one of our session; learns the session from the first. */
+static inline bool is_of_session(enum mold_line line, const uint8_t *head)
+{
+    if (__builtin_expect(!mold.begun && line != MOLD_REREQUEST, 0)) {
+        memcpy(mold.session, head + SESSION, MOLD_SESSION_BYTES);
+        mold.begun = true;
+    }
+    return mold.begun && memcmp(mold.session, head + SESSION, MOLD_SESSION_BYTES) == 0;
+}
+
+/* Takes a heartbeat or the end of the session, which both name the next message's sequence number. */
+NOT_HOT static void take_empty(uint64_t sequence, bool is_end)
+{
+    ASSERT(sequence > 0);
+    mold_counters.heartbeats++;
+    if (is_end && mold.ends_at == 0)
+        mold.ends_at = sequence;
+    announce(sequence);
+    if (mold.ends_at != 0 && mold.next >= mold.ends_at)
+        mold.ended = true;
+}
+
+HOT bool mold_take(enum mold_line line, struct bytes datagram, uint64_t now_ns)
+{
+    static uint64_t *const datagrams[] = { &mold_counters.datagrams_a, &mold_counters.datagrams_b,
+                                           &mold_counters.datagrams_rerequested };
+    static uint64_t *const firsts[] = { &mold_counters.first_a, &mold_counters.first_b,
+                                        &mold_counters.first_rerequested };
+    ASSERT(line < MOLD_LINE_COUNT && mold.left == 0);
+    ++*datagrams[line];
+    mold.now_ns = now_ns;
+    if (datagram.count < MOLD_HEADER_BYTES || datagram.count > MOLD_DATAGRAM_BYTES_MAX) {
+        mold_counters.drop_length++;
+        return false;
+    }
+    const struct bytes blocks = { datagram.data + MOLD_HEADER_BYTES, datagram.count - MOLD_HEADER_BYTES };
+    const uint64_t sequence = load_be64(datagram.data + SEQUENCE);
+    const uint32_t header_count = load_be16(datagram.data + COUNT);
+    const uint32_t count = header_count == COUNT_END ? 0 : header_count;
+    if (sequence == 0 || sequence > SEQUENCE_MAX || (mold.ends_at != 0 && sequence + count > mold.ends_at)) {
+        mold_counters.drop_sequence++;
+        return false;
+    }
+    if (!blocks_are_whole(blocks, count)) {
+        mold_counters.drop_length++;
+        return false;
+    }
+    if (!is_of_session(line, datagram.data)) {
+        mold_counters.drop_session++;
+        return false;
+    }
+    if (line != MOLD_REREQUEST)
+        mold.heard_ns = now_ns;
+    if (sequence < mold.line_next[line] && line != MOLD_REREQUEST)
+        mold_counters.backwards++;
+    mold.line_next[line] = sequence + count;
+    if (count == 0) {
+        take_empty(sequence, header_count == COUNT_END);
+        return false;
+    }
+    if (sequence + count <= mold.next) {
+        mold_counters.duplicates++;
+        return false;
+    }
+    if (__builtin_expect(sequence > mold.next || mold.lost, 0)) {
+        announce(sequence + count);
+        if (sequence > mold.next)
+            store(sequence, count, blocks);
+        return false;
+    }
+    if (sequence + count > mold.announced)
+        mold.announced = sequence + count;
+    mold.unsettled |= mold.request_ns != UINT64_MAX || mold.ends_at != 0;
+    ++*firsts[line];
+    make_due(sequence, count, blocks.data);
+    return true;
+}
+
+HOT bool mold_next(struct bytes *message)
+{
+    if (mold.left == 0)
+        return false;
+    size_t bytes = load_be16(mold.at);
+    *message = (struct bytes){ mold.at + LENGTH_BYTES, bytes };
+    mold.at += LENGTH_BYTES + bytes;
+    mold.left--;
+    mold.next++;
+    mold_counters.messages++;
+    return true;
+}
+
+NOT_HOT bool mold_advance(void)
+{
+    ASSERT(mold.left == 0);
+    if (!mold.unsettled || mold.lost)
+        return false;
+    while (mold.stored_count > 0 && stored_at(0)->sequence <= mold.next) {
+        const struct stored *s = stored_at(0);
+        if (s->sequence + s->count > mold.next) {
+            make_due(s->sequence, s->count, s->data);
+            return true;
+        }
+        store_remove_first();
+    }
+    bool filling = mold.retries > 0;
+    mold.unsettled = false;
+    mold.request_ns = UINT64_MAX;
+    if (mold.next < mold.announced)
+        gap_began(filling);
+    if (mold.ends_at != 0 && mold.next >= mold.ends_at)
+        mold.ended = true;
+    return false;
+}
+
+bool mold_has_backlog(void) { return mold.unsettled && !mold.lost; }
+
+void mold_resume(uint64_t sequence, uint64_t now_ns)
+{
+    ASSERT(sequence > 0 && sequence <= SEQUENCE_MAX && mold.left == 0);
+    mold.now_ns = now_ns;
+    mold.lost = false;
+    mold.next = sequence;
+    mold.retries = 0;
+    if (mold.announced < sequence)
+        mold.announced = sequence;
+    mold.unsettled = true;
+}
+
+void mold_warm(void)
+{
+    ASSERT(mold.left == 0);
+    hot_fetch(&mold, offsetof(struct mold, stored));
+    hot_fetch(&mold_counters, sizeof mold_counters);
+}
+
+void mold_check(void)
+{
+    ASSERT(mold.next <= mold.announced);
+    ASSERT(mold.stored_count <= MOLD_STORE_COUNT);
+    ASSERT(mold.lost || mold.unsettled || (mold.request_ns != UINT64_MAX) == (mold.next < mold.announced));
+    for (uint32_t i = 1; i < mold.stored_count; i++)
+        ASSERT(stored_at(i - 1)->sequence <= stored_at(i)->sequence);
+}

@@ -1,0 +1,77 @@
+/* One stream of numbered messages out of two lines of datagrams that each may lose some. Nasdaq MoldUDP64 1.00. Knows
+ * no socket, no clock and no message's meaning: datagrams in, messages out, each once and in order.
+ *
+ * The first copy of a sequence number wins, whichever line brings it. Datagrams after a gap wait in a store of
+ * MOLD_STORE_COUNT. The gap waits gap.wait= for the other line. Then its messages are requested from the rerequest
+ * server, again after MOLD_RETRY_NS without progress. After MOLD_RETRIES_MAX of these the gap is lost: only a snapshot
+ * helps. A gap that is longer than MOLD_GAP_MAX messages is lost at once.
+ *
+ *     for (bool due = mold_take(line, datagram, now_ns); due; due = mold_advance())
+ *         while (mold_next(&message)) ...
+ *     bytes = mold_request(now_ns, request)        in each turn; 0: there is nothing to ask for */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/counters.h"
+#include "base/time.h"
+
+enum mold_line { MOLD_A, MOLD_B, MOLD_REREQUEST, MOLD_LINE_COUNT };
+
+enum {
+    MOLD_HEADER_BYTES = 20, /* session 10, sequence number 8, message count 2 */
+    MOLD_SESSION_BYTES = 10,
+    MOLD_DATAGRAM_BYTES_MAX = 1472, /* an Ethernet frame's */
+    MOLD_STORE_COUNT = 1024,        /* 8 ms at 5 million messages a second */
+    MOLD_COUNT_MAX = 0xfffe,        /* messages of a request; 0xffff marks the session's end */
+    MOLD_RETRIES_MAX = 20,
+    MOLD_GAP_MAX = 1000000,
+};
+#define MOLD_RETRY_NS (20 * NS_PER_MS)
+
+/* Begins before the first datagram, whose session becomes ours. */
+void mold_init(uint64_t gap_wait_ns);
+
+/* Takes a datagram of a line, borrowed until mold_next has returned false. Returns true if messages are due. */
+bool mold_take(enum mold_line line, struct bytes datagram, uint64_t now_ns);
+
+/* Returns the next message, borrowed until the next call; false: none is due. */
+bool mold_next(struct bytes *message);
+
+/* Makes the next stored datagram's messages due, when mold_next has returned false. Returns false if there is none:
+ * the gap has ended, or the next one has begun. A caller that has no time may call later: mold_has_backlog. */
+bool mold_advance(void);
+bool mold_has_backlog(void);
+
+/* Writes the request that is due now to `request`. Returns its bytes; 0: none is due. */
+uint32_t mold_request(uint64_t now_ns, uint8_t request[MOLD_HEADER_BYTES]);
+uint64_t mold_next_deadline_ns(void);
+
+/* Returns true if nothing that the lines have announced is missing, so the latest message is the present. */
+bool mold_is_current(void);
+/* Returns true if a gap cannot be filled; datagrams wait in the store for mold_resume. */
+bool mold_is_lost(void);
+bool mold_has_ended(void);
+
+/* Returns when the latest datagram of the session came on line A or B; 0: none yet. */
+uint64_t mold_heard_ns(void);
+
+/* Goes on at a sequence number, which a snapshot names. Stored messages may be due: mold_advance. */
+void mold_resume(uint64_t sequence, uint64_t now_ns);
+
+/* Fetches the memory of the next datagram into the caches. */
+void mold_warm(void);
+
+/* Asserts the invariant. */
+void mold_check(void);
+
+struct mold_counters {
+    uint64_t datagrams_a, datagrams_b, datagrams_rerequested;
+    uint64_t first_a, first_b, first_rerequested; /* datagrams that brought messages first */
+    uint64_t messages, heartbeats, duplicates, gaps, requests, lost, stored;
+    uint64_t drop_length, drop_session, drop_sequence, drop_store_full, backwards;
+};
+extern struct mold_counters mold_counters;
+extern const struct counter_group mold_counter_group;

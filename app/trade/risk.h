@@ -1,0 +1,62 @@
+/* The limits that each order passes before it leaves. One pure function, so that a test can try all cases: it knows
+ * no order book, no session and no clock, and is handed what they say. A cancellation needs no permission. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/trade/book.h"
+
+enum { RISK_RATE_MAX = 1000, RISK_OPEN_MAX = 64, RISK_SHARES_MAX = 999999, RISK_COLLAR_PERCENT_MAX = 100 };
+
+struct risk_limits {
+    uint32_t collar_percent; /* from the last trade's price, up and down */
+    uint32_t shares_max;     /* in an order */
+    uint64_t notional_max;   /* price times shares of an order, in units of 0.0001 */
+    uint32_t position_max;   /* shares of a symbol, long or short */
+    uint32_t open_max;       /* live orders in all */
+    uint32_t rate_max;       /* orders in any second, RISK_RATE_MAX at most */
+    bool may_sell_short;
+};
+
+/* The state when the order is to leave. */
+struct risk_state {
+    bool stopped;      /* the stop button */
+    bool feed_current; /* nothing of the feed is missing, and it is not silent */
+    bool book_whole, market_open, symbol_trading;
+    bool session_ready, position_sure; /* from the orders' session */
+    uint32_t last_price;               /* the symbol's last trade; 0: none */
+    int64_t position;
+    uint64_t open_shares[BOOK_SIDE_COUNT]; /* all live orders' of the symbol */
+    uint64_t open_count;
+    uint64_t now_ns, rate_ns; /* rate_ns: when the rate_max-th order before this one left; 0: never */
+};
+
+struct risk_order {
+    enum book_side side;
+    uint32_t price, shares;
+    uint32_t replaced_shares; /* the open shares of the order that goes; 0: none does */
+};
+
+enum risk_verdict {
+    RISK_PASSED,
+    RISK_STOPPED,
+    RISK_FEED,
+    RISK_BOOK,
+    RISK_MARKET,
+    RISK_SESSION,
+    RISK_PRICE,
+    RISK_COLLAR,
+    RISK_SHARES,
+    RISK_NOTIONAL,
+    RISK_POSITION,
+    RISK_SHORT,
+    RISK_OPEN,
+    RISK_RATE,
+    RISK_VERDICT_COUNT,
+};
+
+/* Returns RISK_PASSED, or the first limit that the order breaks. The position is the worst that may come: all live
+ * orders of the side are executed, and this one. */
+enum risk_verdict risk_check(const struct risk_limits *limits, const struct risk_state *state,
+                             const struct risk_order *order);

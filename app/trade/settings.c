@@ -1,0 +1,162 @@
+#include "app/trade/settings.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+struct trade_settings trade_settings;
+
+enum { PRICE_DECIMALS = 4, PRICE_UNIT = 10000 };
+
+/* ---- values of no plain kind ---- */
+
+/* Reads 0.0.0.0:PORT: datagrams to our own address. */
+static struct settings_refusal set_line(struct endpoint *line, struct bytes value)
+{
+    struct bytes address;
+    uint64_t port;
+    if (!text_split(&value, ':', &address) || value.data == NULL || !text_number(value, 1, UINT16_MAX, &port)
+        || !text_address(address, &line->address))
+        return settings_refuse(SETTINGS_EXPECTED);
+    if (line->address != 0)
+        return settings_refuse_part("only 0.0.0.0 is received at", address);
+    line->port = (uint16_t)port;
+    return settings_accept();
+}
+
+static struct settings_refusal set_line_a(void *values, struct bytes value)
+{
+    return set_line(&((struct trade_settings *)values)->feed[0], value);
+}
+
+static struct settings_refusal set_line_b(void *values, struct bytes value)
+{
+    return set_line(&((struct trade_settings *)values)->feed[1], value);
+}
+
+static struct settings_refusal set_symbols(void *values, struct bytes value)
+{
+    struct trade_settings *s = values;
+    struct bytes part;
+    while (text_split(&value, ',', &part)) {
+        if (part.count == 0 || part.count > ITCH_STOCK_BYTES)
+            return settings_refuse_part("a symbol has 1 to 8 letters", part);
+        for (size_t i = 0; i < part.count; i++)
+            if (part.data[i] <= ' ' || part.data[i] > '~')
+                return settings_refuse_part("a symbol has printable letters", part);
+        if (s->symbol_count == BOOK_SYMBOL_COUNT_MAX)
+            return settings_refuse("at most 64 symbols");
+        uint8_t *name = s->symbols[s->symbol_count];
+        memset(name, ' ', ITCH_STOCK_BYTES);
+        memcpy(name, part.data, part.count);
+        for (uint32_t i = 0; i < s->symbol_count; i++)
+            if (memcmp(s->symbols[i], name, ITCH_STOCK_BYTES) == 0)
+                return settings_refuse_part("a symbol stands twice in the list", part);
+        s->symbol_count++;
+    }
+    return settings_accept();
+}
+
+/* Reads a price with up to four decimals. */
+static struct settings_refusal set_price(uint32_t *price, struct bytes value)
+{
+    struct bytes whole;
+    uint64_t units = 0, parts = 0;
+    if (!text_split(&value, '.', &whole) || !text_number(whole, 0, ITCH_PRICE_MAX / PRICE_UNIT, &units))
+        return settings_refuse(SETTINGS_EXPECTED);
+    if (value.data != NULL) {
+        if (value.count > PRICE_DECIMALS || !text_number(value, 0, PRICE_UNIT - 1, &parts))
+            return settings_refuse(SETTINGS_EXPECTED);
+        for (size_t i = value.count; i < PRICE_DECIMALS; i++)
+            parts *= 10;
+    }
+    *price = (uint32_t)(units * PRICE_UNIT + parts);
+    return *price > 0 && *price <= ITCH_PRICE_MAX ? settings_accept() : settings_refuse(SETTINGS_EXPECTED);
+}
+
+static struct settings_refusal set_buy_at(void *values, struct bytes value)
+{
+    return set_price(&((struct trade_settings *)values)->trading.buy_at, value);
+}
+
+static struct settings_refusal set_sell_at(void *values, struct bytes value)
+{
+    return set_price(&((struct trade_settings *)values)->trading.sell_at, value);
+}
+
+/* ---- the table ---- */
+
+static const char *const strategy_names[] = { "watch", "take", "join", NULL }; /* enum trade_strategy */
+#define PRICE_NOUN "a price like 101.25, at most four decimals"
+#define LINE_NOUN  "0.0.0.0:PORT"
+
+#define AT(member) SETTING_AT(struct trade_settings, member)
+static const struct setting rows[] = {
+    { "feed.a", SETTING_CUSTOM, .set = set_line_a, .required = true, .noun = LINE_NOUN,
+      .help = "line A of the market data (MoldUDP64)" },
+    { "feed.b", SETTING_CUSTOM, .set = set_line_b, .unset = "there is one line", .noun = LINE_NOUN,
+      .help = "line B, the same messages again; whichever line brings a message first wins" },
+    { "rerequest", SETTING_ENDPOINT, AT(rerequest), .unset = "none",
+      .help = "the server that repeats messages which both lines have lost" },
+    { "snapshot", SETTING_ENDPOINT, AT(snapshot), .unset = "none",
+      .help = "the server of whole books (GLIMPSE), asked when a gap cannot be filled" },
+    { "orders", SETTING_ENDPOINT, AT(orders), .required = true, .help = "where orders go (OUCH over SoupBinTCP)" },
+    { "user", SETTING_TEXT, AT(user), .min = 1, .max = SOUP_USER_BYTES, .noun = "a name", .required = true,
+      .help = "of the account, for orders and snapshots" },
+    { "passwd", SETTING_TEXT, AT(password), .max = SOUP_PASSWORD_BYTES, .noun = "a word", .required = true,
+      .secret = true, .help = "of the account; `passwd=` may be empty" },
+    { "symbols", SETTING_CUSTOM, .set = set_symbols, .required = true, .noun = "up to 64 symbols with commas",
+      .help = "the books that are kept; the status page shows the first 16" },
+    { "orders.max", SETTING_NUMBER, AT(order_count_max), .min = 1024, .max = BOOK_ORDER_COUNT_MAX, .initial = "1048576",
+      .noun = "a number of orders", .help = "that all books together hold; if there are more, nothing is ordered" },
+    { "gap.wait", SETTING_TIME, AT(gap_wait_ns), .max = NS_PER_S, .initial = "500us",
+      .help = "how long a gap waits for the other line before it is rerequested" },
+    { "feed.timeout", SETTING_TIME, AT(feed_timeout_ns), .min = NS_PER_MS, .initial = "3",
+      .help = "the feed counts as lost after so long without a datagram of either line" },
+    { "strategy", SETTING_CHOICE, AT(strategy), .choices = strategy_names, .initial = "watch",
+      .help = "`take` trades at prices that reach a limit, `join` keeps an order at the best bid and ask, `watch` "
+              "orders nothing" },
+    { "shares", SETTING_NUMBER, AT(trading.shares), .min = 1, .max = RISK_SHARES_MAX, .initial = "100",
+      .noun = "a number of shares", .help = "of each order" },
+    { "take.buy", SETTING_CUSTOM, .set = set_buy_at, .unset = "never", .noun = PRICE_NOUN,
+      .help = "`take` buys when somebody sells at this price or a lower one" },
+    { "take.sell", SETTING_CUSTOM, .set = set_sell_at, .unset = "never", .noun = PRICE_NOUN,
+      .help = "`take` sells when somebody buys at this price or a higher one" },
+    { "risk.collar", SETTING_NUMBER, AT(risk.collar_percent), .min = 1, .max = RISK_COLLAR_PERCENT_MAX, .initial = "5",
+      .noun = "a percentage", .help = "an order's price is at most so far from the last trade's" },
+    { "risk.shares", SETTING_NUMBER, AT(risk.shares_max), .min = 1, .max = RISK_SHARES_MAX, .initial = "100",
+      .noun = "a number of shares", .help = "of one order" },
+    { "risk.notional", SETTING_NUMBER, AT(notional_max), .min = 1, .max = 1000000000, .initial = "50000",
+      .noun = "an amount", .help = "price times shares of one order" },
+    { "risk.position", SETTING_NUMBER, AT(risk.position_max), .min = 1, .max = 100000000, .initial = "500",
+      .noun = "a number of shares", .help = "held or sold short of one symbol, if all open orders are executed" },
+    { "risk.open", SETTING_NUMBER, AT(risk.open_max), .min = 1, .max = RISK_OPEN_MAX, .initial = "8",
+      .noun = "a number of orders", .help = "that are open at the same time" },
+    { "risk.rate", SETTING_NUMBER, AT(risk.rate_max), .min = 1, .max = RISK_RATE_MAX, .initial = "10",
+      .noun = "a number of orders", .help = "that leave in any second, replacements included" },
+    { "risk.short", SETTING_SWITCH, AT(risk.may_sell_short), .initial = "off",
+      .help = "an order may sell shares that are not held" },
+    { "cancel.on.loss", SETTING_SWITCH, AT(cancel_on_loss), .initial = "on",
+      .help = "cancel all orders when the feed is lost, and after the orders' session was lost" },
+    { "cancel.on.exit", SETTING_SWITCH, AT(cancel_on_exit), .initial = "on",
+      .help = "cancel all orders before the program ends" },
+};
+
+static const char *finish(void)
+{
+    struct trade_settings *s = &trade_settings;
+    ASSERT(s->symbol_count > 0);
+    s->risk.notional_max = (uint64_t)s->notional_max * PRICE_UNIT;
+    s->trading.position_max = s->risk.position_max;
+    if (s->strategy == TRADE_TAKE && s->trading.buy_at == 0 && s->trading.sell_at == 0)
+        return "strategy=take needs take.buy= or take.sell=";
+    if (s->trading.buy_at != 0 && s->trading.sell_at != 0 && s->trading.buy_at >= s->trading.sell_at)
+        return "take.buy= is not less than take.sell=";
+    if (s->feed[1].port == s->feed[0].port && s->feed[1].address == s->feed[0].address)
+        return "feed.a= and feed.b= are the same line";
+    return s->trading.shares > s->risk.shares_max ? "shares= is more than risk.shares=" : NULL;
+}
+
+const struct settings_table trade_settings_table = {
+    rows, ARRAY_COUNT(rows), &trade_settings, sizeof trade_settings, finish,
+};

@@ -1,0 +1,236 @@
+#include "app/trade/soup.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/format.h"
+#include "base/text.h"
+
+struct soup_counters soup_counters;
+static const struct counter counter_table[] = {
+    COUNTER("soup.", soup_counters, logins),          COUNTER("soup.", soup_counters, messages),
+    COUNTER("soup.", soup_counters, heartbeats),      COUNTER("soup.", soup_counters, debug),
+    COUNTER("soup.", soup_counters, new_sessions),    COUNTER("soup.", soup_counters, refused_user),
+    COUNTER("soup.", soup_counters, refused_session), COUNTER("soup.", soup_counters, ended),
+    COUNTER("soup.", soup_counters, drop_length),     COUNTER("soup.", soup_counters, drop_type),
+};
+const struct counter_group soup_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+
+/* Writes text left-justified and padded with blanks. */
+static void write_padded(char *out, const char *text, size_t bytes)
+{
+    size_t count = strlen(text);
+    ASSERT(count <= bytes);
+    memset(out, ' ', bytes);
+    memcpy(out, text, count);
+}
+
+void soup_init(struct soup *soup, const char *user, const char *password)
+{
+    memset(soup, 0, sizeof *soup);
+    write_padded(soup->user, user, SOUP_USER_BYTES);
+    write_padded(soup->password, password, SOUP_PASSWORD_BYTES);
+    soup_forget(soup);
+}
+
+void soup_forget(struct soup *soup)
+{
+    memset(soup->session, ' ', SOUP_SESSION_BYTES); /* §2.1.4: blanks ask for the current session */
+    soup->next_sequence = 1;
+}
+
+void soup_connected(struct soup *soup, uint64_t now_ns)
+{
+    ASSERT(soup->state == SOUP_DOWN);
+    soup->state = SOUP_LOGIN;
+    soup->login_due = true;
+    soup->received_ns = soup->sent_ns = now_ns;
+    soup->partial_bytes = soup->passed_bytes = 0;
+    soup->input = (struct bytes){ NULL, 0 };
+}
+
+void soup_closed(struct soup *soup)
+{
+    soup->state = SOUP_DOWN;
+    soup->login_due = false;
+    soup->input = (struct bytes){ NULL, 0 };
+}
+
+void soup_data(struct soup *soup, struct bytes data, uint64_t now_ns)
+{
+    ASSERT(soup->state != SOUP_DOWN && soup->input.count == 0);
+    soup->input = data;
+    soup->received_ns = now_ns;
+}
+
+void soup_check(const struct soup *soup)
+{
+    ASSERT(soup->partial_bytes <= sizeof soup->partial && soup->passed_bytes <= soup->partial_bytes);
+    ASSERT(soup->state != SOUP_DOWN || soup->input.count == 0);
+    ASSERT(!soup->login_due || soup->state == SOUP_LOGIN);
+}
+
+/* Moves bytes of the input to the partial packet until it has `bytes`. Returns true if it has them. */
+static bool gather(struct soup *soup, uint32_t bytes)
+{
+    ASSERT(bytes <= sizeof soup->partial);
+    if (soup->partial_bytes < bytes) {
+        size_t more = min_size(bytes - soup->partial_bytes, soup->input.count);
+        memcpy(soup->partial + soup->partial_bytes, soup->input.data, more);
+        soup->partial_bytes += (uint32_t)more;
+        soup->input = (struct bytes){ soup->input.data + more, soup->input.count - more };
+    }
+    return soup->partial_bytes >= bytes;
+}
+
+/* Returns the next whole packet, its type first: in place if the input has all of it. `count` 0: it has not come yet.
+ * False: its length makes no sense. */
+static bool next_packet(struct soup *soup, struct bytes *packet)
+{
+    *packet = (struct bytes){ NULL, 0 };
+    if (soup->passed_bytes > 0)
+        soup->partial_bytes = soup->passed_bytes = 0;
+    const struct bytes in = soup->input;
+    if (soup->partial_bytes == 0 && in.count >= SOUP_HEAD_BYTES) {
+        size_t bytes = load_be16(in.data);
+        if (bytes == 0 || bytes > SOUP_PACKET_BYTES_MAX)
+            return false;
+        if (in.count >= 2 + bytes) {
+            *packet = (struct bytes){ in.data + 2, bytes };
+            soup->input = (struct bytes){ in.data + 2 + bytes, in.count - 2 - bytes };
+            return true;
+        }
+    }
+    if (in.count == 0 || !gather(soup, 2))
+        return true;
+    uint32_t bytes = load_be16(soup->partial);
+    if (bytes == 0 || bytes > SOUP_PACKET_BYTES_MAX)
+        return false;
+    if (gather(soup, 2 + bytes)) {
+        *packet = (struct bytes){ soup->partial + 2, bytes };
+        soup->passed_bytes = soup->partial_bytes;
+    }
+    return true;
+}
+
+/* Reads a sequence number: decimal digits, right-justified after blanks. */
+static bool read_sequence(const uint8_t *text, uint64_t *sequence)
+{
+    size_t at = 0;
+    while (at < SOUP_SEQUENCE_BYTES && text[at] == ' ')
+        at++;
+    return text_number((struct bytes){ text + at, SOUP_SEQUENCE_BYTES - at }, 1, UINT64_MAX / 4, sequence);
+}
+
+static enum soup_event take_accepted(struct soup *soup, struct bytes body)
+{
+    uint64_t sequence;
+    if (soup->state != SOUP_LOGIN || body.count != SOUP_SESSION_BYTES + SOUP_SEQUENCE_BYTES
+        || !read_sequence(body.data + SOUP_SESSION_BYTES, &sequence))
+        return SOUP_MALFORMED;
+    static const char blank[SOUP_SESSION_BYTES] = "          ";
+    bool other = memcmp(soup->session, blank, sizeof blank) != 0
+                 && memcmp(soup->session, body.data, SOUP_SESSION_BYTES) != 0;
+    other |= soup->lost_session || sequence != soup->next_sequence;
+    soup->lost_session = soup->login_due = false;
+    memcpy(soup->session, body.data, SOUP_SESSION_BYTES);
+    soup->next_sequence = sequence;
+    soup->state = SOUP_UP;
+    soup_counters.logins++;
+    soup_counters.new_sessions += other;
+    return other ? SOUP_NEW_SESSION : SOUP_LOGGED_IN;
+}
+
+/* Takes a refusal of the login. If the server does not have the session any more, the next login asks for any. */
+static enum soup_event take_rejected(struct soup *soup, struct bytes body)
+{
+    ASSERT(soup->state != SOUP_DOWN);
+    bool session = body.count == 1 && body.data[0] == 'S';
+    ++*(session ? &soup_counters.refused_session : &soup_counters.refused_user);
+    if (session) {
+        soup_forget(soup);
+        soup->lost_session = true;
+    }
+    return SOUP_REFUSED;
+}
+
+/* Takes a packet. Returns SOUP_NOTHING if it concerns nobody else. */
+static enum soup_event take_packet(struct soup *soup, struct bytes packet, struct bytes *message)
+{
+    ASSERT(packet.count > 0);
+    const struct bytes body = { packet.data + 1, packet.count - 1 };
+    switch (packet.data[0]) {
+    case 'S':
+        if (soup->state != SOUP_UP)
+            return SOUP_MALFORMED;
+        soup->next_sequence++;
+        soup_counters.messages++;
+        *message = body;
+        return SOUP_MESSAGE;
+    case 'H':
+        soup_counters.heartbeats++;
+        return SOUP_NOTHING;
+    case '+':
+        soup_counters.debug++;
+        return SOUP_NOTHING;
+    case 'A':
+        return take_accepted(soup, body);
+    case 'J':
+        return take_rejected(soup, body);
+    case 'Z':
+        soup_counters.ended++;
+        return SOUP_ENDED;
+    default: /* also `U`, a message without a number: the exchange has none */
+        soup_counters.drop_type++;
+        return SOUP_MALFORMED;
+    }
+}
+
+enum soup_event soup_next(struct soup *soup, struct bytes *message)
+{
+    struct bytes packet;
+    ASSERT(soup->state != SOUP_DOWN);
+    while (next_packet(soup, &packet)) {
+        if (packet.count == 0)
+            return SOUP_NOTHING;
+        enum soup_event event = take_packet(soup, packet, message);
+        if (event != SOUP_NOTHING)
+            return event;
+    }
+    soup_counters.drop_length++;
+    return SOUP_MALFORMED;
+}
+
+uint32_t soup_due(const struct soup *soup, uint64_t now_ns, uint8_t packet[SOUP_LOGIN_BYTES])
+{
+    ASSERT(soup->sent_ns <= now_ns);
+    if (soup->login_due) {
+        store_be16(packet, SOUP_LOGIN_BYTES - 2);
+        packet[2] = 'L';
+        uint8_t *at = packet + SOUP_HEAD_BYTES;
+        memcpy(at, soup->user, SOUP_USER_BYTES);
+        memcpy(at += SOUP_USER_BYTES, soup->password, SOUP_PASSWORD_BYTES);
+        memcpy(at += SOUP_PASSWORD_BYTES, soup->session, SOUP_SESSION_BYTES);
+        char digits[SOUP_SEQUENCE_BYTES + 1];
+        format(digits, sizeof digits, "%20llu", (unsigned long long)soup->next_sequence);
+        memcpy(at + SOUP_SESSION_BYTES, digits, SOUP_SEQUENCE_BYTES);
+        return SOUP_LOGIN_BYTES;
+    }
+    if (soup->state != SOUP_UP || now_ns - soup->sent_ns < SOUP_HEARTBEAT_NS)
+        return 0;
+    store_be16(packet, 1);
+    packet[2] = 'R';
+    return SOUP_HEAD_BYTES;
+}
+
+void soup_sent(struct soup *soup, uint64_t now_ns)
+{
+    ASSERT(soup->state != SOUP_DOWN);
+    soup->login_due = false;
+    soup->sent_ns = now_ns;
+}
+
+bool soup_is_silent(const struct soup *soup, uint64_t now_ns)
+{
+    return soup->state != SOUP_DOWN && now_ns - soup->received_ns >= SOUP_SILENCE_NS;
+}

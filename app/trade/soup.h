@@ -1,0 +1,95 @@
+/* The client's side of a session of numbered messages over TCP. Nasdaq SoupBinTCP 3.00 and 4.00. Knows no connection
+ * and no clock: bytes in, messages out, and the packets to send as bytes.
+ *
+ * The session counts the sequenced messages. After a connection's end the next one asks for the next message, so none
+ * is lost and none comes twice. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/counters.h"
+#include "base/time.h"
+
+enum {
+    SOUP_HEAD_BYTES = 3, /* the length of the rest 2, the type 1 */
+    SOUP_USER_BYTES = 6,
+    SOUP_PASSWORD_BYTES = 10,
+    SOUP_SESSION_BYTES = 10,
+    SOUP_SEQUENCE_BYTES = 20,
+    SOUP_LOGIN_BYTES = SOUP_HEAD_BYTES + SOUP_USER_BYTES + SOUP_PASSWORD_BYTES + SOUP_SESSION_BYTES
+                       + SOUP_SEQUENCE_BYTES,
+    SOUP_PACKET_BYTES_MAX = 512, /* longer ones end the connection; OUCH's and ITCH's have less than 100 */
+};
+#define SOUP_HEARTBEAT_NS (1 * NS_PER_S)  /* §2.2: after this time without a packet */
+#define SOUP_SILENCE_NS   (15 * NS_PER_S) /* §2.2: then the connection is dead */
+
+enum soup_state {
+    SOUP_DOWN,
+    SOUP_LOGIN, /* connected, and not yet logged in */
+    SOUP_UP,
+};
+
+enum soup_event {
+    SOUP_NOTHING,     /* all bytes are taken */
+    SOUP_MESSAGE,     /* the next sequenced message */
+    SOUP_LOGGED_IN,   /* to the session of before, or the first one */
+    SOUP_NEW_SESSION, /* logged in to another session than before */
+    SOUP_REFUSED,     /* the login was rejected: close */
+    SOUP_ENDED,       /* the session ends: close */
+    SOUP_MALFORMED,   /* the stream makes no sense: close */
+};
+
+struct soup {
+    enum soup_state state;
+    char user[SOUP_USER_BYTES], password[SOUP_PASSWORD_BYTES], session[SOUP_SESSION_BYTES];
+    uint64_t next_sequence; /* the next sequenced message's number */
+    uint64_t received_ns, sent_ns;
+    bool login_due, lost_session;
+    struct bytes input; /* borrowed between soup_data and SOUP_NOTHING */
+    uint32_t partial_bytes;
+    uint8_t partial[SOUP_HEAD_BYTES + SOUP_PACKET_BYTES_MAX]; /* a packet whose end has not come */
+    uint32_t passed_bytes;                                    /* the packet in `partial` that was returned */
+};
+
+/* Begins down, before the first login. The texts are copied. */
+void soup_init(struct soup *soup, const char *user, const char *password);
+
+/* Forgets the session, so that the next login asks for the first message of any. */
+void soup_forget(struct soup *soup);
+
+/* Notes that a connection is up, or gone. */
+void soup_connected(struct soup *soup, uint64_t now_ns);
+void soup_closed(struct soup *soup);
+
+/* Gives bytes of the connection, borrowed until soup_next has returned SOUP_NOTHING. */
+void soup_data(struct soup *soup, struct bytes data, uint64_t now_ns);
+/* Returns the next event in the bytes. The message is borrowed until the next call. */
+enum soup_event soup_next(struct soup *soup, struct bytes *message);
+
+/* Writes the packet that is due, the login or a heartbeat. Returns its bytes; 0: none is due. After it has been sent
+ * the caller calls soup_sent. */
+uint32_t soup_due(const struct soup *soup, uint64_t now_ns, uint8_t packet[SOUP_LOGIN_BYTES]);
+/* Notes that a packet was sent, of any kind. */
+void soup_sent(struct soup *soup, uint64_t now_ns);
+/* Returns true if the server has been silent for too long. */
+bool soup_is_silent(const struct soup *soup, uint64_t now_ns);
+
+/* Writes the head of a client's unsequenced message of `bytes`. */
+static inline void soup_head(uint8_t head[SOUP_HEAD_BYTES], uint32_t bytes)
+{
+    store_be16(head, (uint16_t)(bytes + 1));
+    head[2] = 'U';
+}
+
+/* Asserts the invariant. */
+void soup_check(const struct soup *soup);
+
+/* The counters of all sessions together. */
+struct soup_counters {
+    uint64_t logins, messages, heartbeats, debug, new_sessions;
+    uint64_t refused_user, refused_session, ended, drop_length, drop_type;
+};
+extern struct soup_counters soup_counters;
+extern const struct counter_group soup_counter_group;

@@ -1,0 +1,706 @@
+#include "app/trade/trade.h"
+
+#include <string.h>
+
+#include "app/service/control.h"
+#include "app/service/service.h"
+#include "app/service/slow.h"
+#include "app/service/stats.h"
+#include "app/trade/book.h"
+#include "app/trade/link.h"
+#include "app/trade/mold.h"
+#include "app/trade/ouch.h"
+#include "app/trade/risk.h"
+#include "app/trade/settings.h"
+#include "app/trade/strategy.h"
+#include "base/assert.h"
+#include "base/format.h"
+#include "base/histogram.h"
+#include "base/hot_section.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "base/trace.h"
+#include "net/transport.h"
+
+enum {
+    TURN_NS = 20 * NS_PER_US, /* after this a turn begins no further piece of work */
+    POLL_NS = NS_PER_MS,      /* from one check of the timers to the next */
+    RECONSIDER_NS = 100 * NS_PER_MS,
+    REREQUEST_PORT = 26410, /* ours */
+    SHOWN_VALUE_COUNT = 7,
+    SHOWN_NAME_BYTES = 32,
+    COUNTER_SAID_COUNT_MAX = 128,
+    LEAVE_S = 3, /* for the cancellations before the program ends */
+    PRICE_UNIT = 10000,
+    SNAPSHOT_END_BYTES = 21, /* GLIMPSE 5.0: `G`, and the next message's number in 20 digits */
+};
+
+enum snapshot_state { SNAPSHOT_NONE, SNAPSHOT_CLEARING, SNAPSHOT_LOADING };
+
+static struct trade {
+    /* A tick touches the first lines. */
+    _Alignas(64) strategy *strategy; /* NULL: nothing is ordered */
+    bool armed;                      /* orders may leave, as far as that changes seldom */
+    bool stopped, feed_heard;
+    uint64_t dirty; /* a bit for each symbol that the strategy looks at later */
+    uint64_t all;   /* a bit for each symbol */
+    uint64_t (*clock_ns)(void);
+    uint64_t turn_ends_ns;
+    uint64_t names[BOOK_SYMBOL_COUNT_MAX]; /* the symbols, as they stand in messages */
+    struct link orders, snapshot;
+    uint64_t rate_ns[RISK_RATE_MAX]; /* when the latest orders left */
+    uint32_t rate_next;
+    bool cooled, query_due, cancel_all, feed_lost;
+    enum snapshot_state snapshot_state;
+    enum program_verdict verdict; /* the way home has begun */
+    uint64_t leaving_ns, next_poll_ns, next_reconsider_ns, ns_per_cycle_32;
+    struct {
+        uint64_t turns, events, ticks, orders, waited, feed_losses, snapshots, drop_stranger, drop_snapshot;
+    } counters;
+    uint64_t refused[RISK_VERDICT_COUNT];
+    bool said[COUNTER_SAID_COUNT_MAX];
+    struct {
+        char names[SHOWN_VALUE_COUNT][SHOWN_NAME_BYTES];
+        uint64_t values[SHOWN_VALUE_COUNT];
+    } shown[TRADE_SHOWN_COUNT];
+} trade;
+
+/* ---- statistics ---- */
+
+static const struct counter counter_table[] = {
+    COUNTER("trade.", trade.counters, turns),         COUNTER("trade.", trade.counters, events),
+    COUNTER("trade.", trade.counters, ticks),         COUNTER("trade.", trade.counters, orders),
+    COUNTER("trade.", trade.counters, waited),        COUNTER("trade.", trade.counters, feed_losses),
+    COUNTER("trade.", trade.counters, snapshots),     COUNTER("trade.", trade.counters, drop_stranger),
+    COUNTER("trade.", trade.counters, drop_snapshot),
+};
+static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+
+static const struct counter refused_table[] = {
+    { "risk.refused_stopped", &trade.refused[RISK_STOPPED] },
+    { "risk.refused_feed", &trade.refused[RISK_FEED] },
+    { "risk.refused_book", &trade.refused[RISK_BOOK] },
+    { "risk.refused_market", &trade.refused[RISK_MARKET] },
+    { "risk.refused_session", &trade.refused[RISK_SESSION] },
+    { "risk.refused_price", &trade.refused[RISK_PRICE] },
+    { "risk.refused_collar", &trade.refused[RISK_COLLAR] },
+    { "risk.refused_shares", &trade.refused[RISK_SHARES] },
+    { "risk.refused_notional", &trade.refused[RISK_NOTIONAL] },
+    { "risk.refused_position", &trade.refused[RISK_POSITION] },
+    { "risk.refused_short", &trade.refused[RISK_SHORT] },
+    { "risk.refused_open", &trade.refused[RISK_OPEN] },
+    { "risk.refused_rate", &trade.refused[RISK_RATE] },
+};
+static const struct counter_group refused_group = { refused_table, ARRAY_COUNT(refused_table) };
+
+/* The switches, as 0 and 1. */
+static struct {
+    uint64_t stopped, feed_current, session_ready, market_open;
+} state_now;
+static const struct counter state_table[] = {
+    COUNTER("pool.trade_", state_now, stopped),
+    COUNTER("pool.trade_", state_now, feed_current),
+    COUNTER("pool.trade_", state_now, session_ready),
+    COUNTER("pool.trade_", state_now, market_open),
+};
+static const struct counter_group state_group = { state_table, ARRAY_COUNT(state_table) };
+
+static struct histogram tick_to_order;
+static struct counter shown_table[TRADE_SHOWN_COUNT * SHOWN_VALUE_COUNT];
+static struct counter_group shown_group = { shown_table, 0 };
+
+/* Copies the best prices, the position and the open shares of the first symbols to where the page reads them. */
+static void show(void)
+{
+    ASSERT(trade_settings.symbol_count > 0);
+    for (uint32_t i = 0; i < min_u32(trade_settings.symbol_count, TRADE_SHOWN_COUNT); i++) {
+        const struct book_top *top = book_top(i);
+        const struct ouch_symbol *own = ouch_symbol(i);
+        const uint64_t values[SHOWN_VALUE_COUNT] = {
+            top->price[BOOK_BUY],
+            top->price[BOOK_SELL],
+            top->last_price,
+            own->position > 0 ? (uint64_t)own->position : 0,
+            own->position < 0 ? (uint64_t)-own->position : 0,
+            own->open_shares[BOOK_BUY],
+            own->open_shares[BOOK_SELL],
+        };
+        memcpy(trade.shown[i].values, values, sizeof values);
+    }
+    state_now.stopped = trade.stopped;
+    state_now.feed_current = trade.feed_heard && mold_is_current();
+    state_now.session_ready = ouch_is_ready();
+    state_now.market_open = book_market_is_open();
+}
+
+static void register_shown(void)
+{
+    static const char *const values[SHOWN_VALUE_COUNT] = { "bid",   "ask",      "last",     "long",
+                                                           "short", "open_buy", "open_sell" };
+    shown_group.count = 0;
+    for (uint32_t i = 0; i < min_u32(trade_settings.symbol_count, TRADE_SHOWN_COUNT); i++)
+        for (uint32_t k = 0; k < SHOWN_VALUE_COUNT; k++) {
+            char *name = trade.shown[i].names[k];
+            int bytes = ITCH_STOCK_BYTES;
+            while (trade_settings.symbols[i][bytes - 1] == ' ')
+                bytes--;
+            format(name, SHOWN_NAME_BYTES, "market.%.*s.%s", bytes, (const char *)trade_settings.symbols[i], values[k]);
+            shown_table[shown_group.count++] = (struct counter){ name, &trade.shown[i].values[k] };
+        }
+}
+
+static const struct counter_group *const watched_groups[] = { &book_counter_group, &mold_counter_group,
+                                                              &soup_counter_group, &ouch_counter_group,
+                                                              &counter_group,      &refused_group };
+
+static void register_statistics(void)
+{
+    memset(&state_now, 0, sizeof state_now);
+    histogram_clear(&tick_to_order);
+    stats_add_histogram("trade.tick_to_order", &tick_to_order);
+    register_shown();
+    for (size_t i = 0; i < ARRAY_COUNT(watched_groups); i++)
+        stats_add_counters(watched_groups[i]);
+    stats_add_counters(&book_level_group);
+    stats_add_counters(&ouch_level_group);
+    stats_add_counters(&state_group);
+    stats_add_counters(&shown_group);
+    trace.fine = false;
+}
+
+/* Returns true for the counters of what should not happen. */
+static bool is_worth_saying(const char *name)
+{
+    static const char *const words[] = { "drop_", "refused_", "new_sessions", "backwards", "broken", "lost" };
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++)
+        if (strstr(name, words[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* Logs each thing that should not happen once, when it has happened first. */
+static void say_once(void)
+{
+    uint32_t number = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(watched_groups); i++)
+        for (size_t k = 0; k < watched_groups[i]->count; k++, number++) {
+            const struct counter *c = &watched_groups[i]->counters[k];
+            ASSERT(number < COUNTER_SAID_COUNT_MAX);
+            if (*c->value == 0 || trade.said[number] || !is_worth_saying(c->name))
+                continue;
+            trade.said[number] = true;
+            log_line("trade: %s has risen to %llu; from now on it is counted and not logged", c->name,
+                     (unsigned long long)*c->value);
+        }
+}
+
+/* ---- the start ---- */
+
+/* Decides if orders may leave, as far as it changes seldom. risk_check decides again before each. */
+static void update_armed(void)
+{
+    bool armed = trade.strategy != NULL && !trade.stopped && trade.feed_heard && !trade.cancel_all
+                 && trade.verdict == PROGRAM_ON && link_is_up(&trade.orders) && ouch_is_ready() && ouch_is_sure();
+    if (armed && !trade.armed)
+        trade.dirty = trade.all;
+    trade.armed = armed;
+}
+
+const char *trade_set(struct bytes word)
+{
+    bool stop = text_is(word, "stop");
+    if (!stop && !text_is(word, "start"))
+        return "the words that the running program takes are stop and start";
+    if (stop != trade.stopped)
+        log_line("trade: %s by the operator", stop ? "stopped" : "started");
+    trade.stopped = stop;
+    trade.cancel_all |= stop;
+    update_armed();
+    show();
+    return NULL;
+}
+
+const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
+{
+    static strategy *const strategies[] = {
+        [TRADE_WATCH] = NULL, [TRADE_TAKE] = strategy_take, [TRADE_JOIN] = strategy_join
+    };
+    const struct trade_settings *s = &trade_settings;
+    ASSERT(machine->tsc_khz > 0 && machine->now_ns != NULL && s->strategy < ARRAY_COUNT(strategies));
+    memset(&trade, 0, sizeof trade);
+    trade.strategy = strategies[s->strategy];
+    trade.all = UINT64_MAX >> (BOOK_SYMBOL_COUNT_MAX - s->symbol_count);
+    trade.clock_ns = machine->now_ns;
+    trade.ns_per_cycle_32 = (NS_PER_MS << 32) / machine->tsc_khz;
+    trade.next_poll_ns = now_ns;
+    memcpy(trade.names, s->symbols, s->symbol_count * sizeof s->symbols[0]);
+    book_init(s->symbols, s->symbol_count, s->order_count_max, load_le64(machine->secret));
+    mold_init(s->gap_wait_ns);
+    ouch_init(s->symbols, s->symbol_count);
+    memset(&soup_counters, 0, sizeof soup_counters);
+    link_init(&trade.orders, "orders", &s->orders, s->user, s->password);
+    link_init(&trade.snapshot, "snapshot", &s->snapshot, s->user, s->password);
+    trade.orders.wanted = true;
+    register_statistics();
+    control_on_set(trade_set);
+    for (uint32_t line = 0; line < 2; line++)
+        if (s->feed[line].port != 0 && !transport_udp_bind(s->feed[line].port))
+            return "feed.a=, feed.b=: this port cannot be had";
+    if (s->rerequest.address != 0 && !transport_udp_bind(REREQUEST_PORT))
+        return "the port for answers of the rerequest server cannot be had";
+    return NULL;
+}
+
+/* ---- orders ---- */
+
+/* Writes the next order as far as it is known into the message area, ahead of time. */
+NOT_HOT static void prepare(void)
+{
+    struct link *link = &trade.orders;
+    ASSERT(link->prepared == NULL || link->connection >= 0);
+    if (link->prepared != NULL || !link_is_up(link) || !ouch_is_ready())
+        return;
+    uint8_t *area = transport_message(link->connection);
+    if (area == NULL)
+        return;
+    soup_head(area, OUCH_ENTER_BYTES);
+    ouch_write_template(area + SOUP_HEAD_BYTES);
+    transport_message_prepare(link->connection, 0, SOUP_HEAD_BYTES + OUCH_ENTER_FIXED_BYTES);
+    link->prepared = area;
+}
+
+/* Fills the prepared order in and sends it. */
+HOT static bool enter(uint32_t symbol, const struct strategy_order *order, bool short_sale, uint64_t now_ns)
+{
+    struct link *link = &trade.orders;
+    if (__builtin_expect(link->prepared == NULL, 0))
+        prepare();
+    if (__builtin_expect(link->prepared == NULL, 0))
+        return false;
+    ouch_fill(link->prepared + SOUP_HEAD_BYTES, trade.names[symbol], order->side, short_sale, order->shares,
+              order->price, order->immediate);
+    if (!transport_send(link->connection, 0, SOUP_HEAD_BYTES + OUCH_ENTER_BYTES, now_ns))
+        return false;
+    link->prepared = NULL;
+    return true;
+}
+
+NOT_HOT static bool replace(const struct ouch_order *own, const struct strategy_order *order, uint64_t now_ns)
+{
+    uint8_t message[OUCH_REPLACE_BYTES];
+    ASSERT(own->state == OUCH_OPEN);
+    ouch_write_replace(message, own, order->shares, order->price);
+    return link_send(&trade.orders, message, sizeof message, now_ns);
+}
+
+NOT_HOT static bool cancel(const struct ouch_order *own, uint64_t now_ns)
+{
+    uint8_t message[OUCH_CANCEL_BYTES];
+    ASSERT(!own->cancelling);
+    ouch_write_cancel(message, own);
+    if (!link_send(&trade.orders, message, sizeof message, now_ns))
+        return false;
+    ouch_cancelled(own->reference);
+    return true;
+}
+
+/* Counts an order that has left, and stamps it; off the path. */
+NOT_HOT static void note_order(uint32_t symbol, const struct strategy_order *order, const struct ouch_order *own,
+                               uint64_t now_ns)
+{
+    static const char *const sides[] = { "buy", "sell" };
+    ASSERT(symbol < trade_settings.symbol_count);
+    const uint64_t *t = trace.cycles;
+    static const uint64_t no_stages[SLOWEST_STAGE_COUNT];
+    if (t[TRACE_KICKED] >= t[TRACE_FRAME_SEEN]) {
+        uint64_t total_ns = (uint64_t)((unsigned __int128)(t[TRACE_KICKED] - t[TRACE_FRAME_SEEN])
+                                           * trade.ns_per_cycle_32
+                                       >> 32);
+        histogram_add(&tick_to_order, total_ns);
+        slow_note(total_ns, no_stages, now_ns);
+    }
+    trade.counters.orders++;
+    trade.rate_ns[trade.rate_next] = now_ns;
+    if (++trade.rate_next == trade_settings.risk.rate_max)
+        trade.rate_next = 0;
+    soup_sent(&trade.orders.soup, now_ns);
+    log_line("trade: %s %s %u %.8s at %u.%04u", own != NULL ? "replaced:" : "entered:", sides[order->side],
+             order->shares, (const char *)trade_settings.symbols[symbol], order->price / PRICE_UNIT,
+             order->price % PRICE_UNIT);
+    if (own != NULL)
+        ouch_replaced(own->reference, order->shares, order->price);
+    else
+        ouch_entered(symbol, order->side, order->shares, order->price);
+}
+
+/* Sends what the strategy wants if no limit forbids it: all orders leave here. Returns true if the strategy is to look
+ * again. */
+HOT static bool place(uint32_t symbol, const struct strategy_order *order, uint64_t now_ns)
+{
+    const struct ouch_symbol *own = ouch_symbol(symbol);
+    const struct book_top *top = book_top(symbol);
+    const struct ouch_order *newest = order->kind == STRATEGY_ENTER ? NULL : &own->own[order->side];
+    if (order->kind == STRATEGY_CANCEL) {
+        cancel(newest, now_ns);
+        return true;
+    }
+    const struct risk_state state = {
+        .stopped = trade.stopped,
+        .feed_current = trade.feed_heard && mold_is_current(),
+        .book_whole = book_is_whole(),
+        .market_open = book_market_is_open(),
+        .symbol_trading = top->trading,
+        .session_ready = link_is_up(&trade.orders) && ouch_is_ready() && ouch_has_room(),
+        .position_sure = ouch_is_sure(),
+        .last_price = top->last_price,
+        .position = own->position,
+        .open_shares = { own->open_shares[BOOK_BUY], own->open_shares[BOOK_SELL] },
+        .open_count = ouch_levels.open,
+        .now_ns = now_ns,
+        .rate_ns = trade.rate_ns[trade.rate_next],
+    };
+    const struct risk_order asked = { order->side, order->price, order->shares,
+                                      newest != NULL ? newest->open_shares : 0 };
+    enum risk_verdict verdict = risk_check(&trade_settings.risk, &state, &asked);
+    if (__builtin_expect(verdict != RISK_PASSED, 0)) {
+        trade.refused[verdict]++;
+        return false;
+    }
+    bool short_sale = order->side == BOOK_SELL
+                      && own->position < (int64_t)(own->open_shares[BOOK_SELL] + order->shares);
+    bool sent = newest == NULL ? enter(symbol, order, short_sale, now_ns) : replace(newest, order, now_ns);
+    if (sent)
+        note_order(symbol, order, newest, now_ns);
+    else
+        trade.counters.waited++;
+    return true;
+}
+
+/* Lets the strategy look at a symbol. Orders follow from the present alone: if messages of the feed are missing or have
+ * come late, the strategy looks when all are there. */
+HOT static inline void consider(uint32_t symbol, uint64_t now_ns)
+{
+    struct strategy_order order;
+    trade.dirty |= BIT(symbol);
+    if (!trade.armed || !mold_is_current())
+        return;
+    trade.dirty &= ~BIT(symbol);
+    if (trade.strategy(&trade_settings.trading, book_top(symbol), ouch_symbol(symbol), &order)
+        && place(symbol, &order, now_ns))
+        trade.dirty |= BIT(symbol);
+}
+
+/* Asks to cancel all live orders, as many as can leave now. */
+NOT_HOT static void cancel_all(uint64_t now_ns)
+{
+    uint32_t at = 0;
+    const struct ouch_order *o;
+    ASSERT(trade.cancel_all);
+    if (!link_is_up(&trade.orders) || !ouch_is_ready())
+        return;
+    while ((o = ouch_next_live(&at)) != NULL)
+        if (!cancel(o, now_ns))
+            return;
+    trade.cancel_all = false;
+    update_armed();
+}
+
+/* ---- the feed ---- */
+
+static inline bool turn_is_over(void) { return trade.clock_ns() >= trade.turn_ends_ns; }
+
+/* Takes the messages that are due, and stored ones while there is time. */
+HOT static void take_messages(uint64_t now_ns)
+{
+    struct bytes message;
+    ASSERT(trade.turn_ends_ns > 0);
+    do {
+        while (mold_next(&message)) {
+            int symbol = book_take(message);
+            if (symbol >= 0)
+                consider((uint32_t)symbol, now_ns);
+        }
+    } while (__builtin_expect(mold_has_backlog(), 0) && !turn_is_over() && mold_advance());
+}
+
+HOT static inline void take_feed(enum mold_line line, struct bytes datagram, uint64_t now_ns)
+{
+    trade.counters.ticks++;
+    if (mold_take(line, datagram, now_ns))
+        take_messages(now_ns);
+}
+
+/* ---- snapshots ---- */
+
+/* Ends a snapshot at the feed's message with which the books go on. */
+static void snapshot_done(struct bytes end, uint64_t now_ns)
+{
+    uint64_t sequence;
+    struct bytes digits = { end.data + 1, end.count - 1 };
+    while (digits.count > 0 && digits.data[0] == ' ')
+        digits = (struct bytes){ digits.data + 1, digits.count - 1 };
+    if (end.count != SNAPSHOT_END_BYTES || !text_number(digits, 1, INT64_MAX / 4, &sequence)) {
+        trade.counters.drop_snapshot++;
+        return;
+    }
+    trade.snapshot_state = SNAPSHOT_NONE;
+    trade.snapshot.wanted = false;
+    trade.counters.snapshots++;
+    mold_resume(sequence, now_ns);
+    log_line("trade: the books have been rebuilt from a snapshot; the feed goes on at message %llu",
+             (unsigned long long)sequence);
+}
+
+static void take_snapshot(uint64_t now_ns)
+{
+    struct bytes message;
+    enum soup_event event;
+    while ((event = link_next(&trade.snapshot, &message, now_ns)) <= SOUP_NEW_SESSION && event != SOUP_NOTHING) {
+        if (event != SOUP_MESSAGE || trade.snapshot_state != SNAPSHOT_LOADING)
+            continue;
+        if (message.count > 0 && message.data[0] == 'G')
+            snapshot_done(message, now_ns);
+        else
+            book_take(message);
+    }
+}
+
+/* Rebuilds the books when the feed has a gap that cannot be filled: forgets them, then loads a snapshot. */
+static void poll_snapshot(void)
+{
+    ASSERT(trade.snapshot_state == SNAPSHOT_NONE || mold_is_lost());
+    bool ended = trade.snapshot.connection < 0 && trade.snapshot.since_ns != 0;
+    switch (trade.snapshot_state) {
+    case SNAPSHOT_NONE:
+        if (mold_is_lost() && trade_settings.snapshot.address != 0 && trade.snapshot.connection < 0)
+            trade.snapshot_state = SNAPSHOT_CLEARING;
+        break;
+    case SNAPSHOT_CLEARING:
+        if (!book_clear_slice())
+            break;
+        soup_forget(&trade.snapshot.soup);
+        trade.snapshot.wanted = true;
+        trade.snapshot.since_ns = 0;
+        trade.snapshot_state = SNAPSHOT_LOADING;
+        break;
+    case SNAPSHOT_LOADING:
+        if (ended) { /* the connection broke: what it brought is not whole */
+            trade.snapshot.wanted = false;
+            trade.snapshot_state = SNAPSHOT_CLEARING;
+        }
+        break;
+    }
+}
+
+/* ---- the orders' session ---- */
+
+static void take_responses(uint64_t now_ns)
+{
+    struct bytes message;
+    enum soup_event event;
+    while ((event = link_next(&trade.orders, &message, now_ns)) <= SOUP_NEW_SESSION && event != SOUP_NOTHING) {
+        if (event == SOUP_MESSAGE) {
+            int symbol = ouch_take(message, now_ns);
+            if (symbol >= 0)
+                trade.dirty |= BIT((uint32_t)symbol);
+            continue;
+        }
+        if (event == SOUP_NEW_SESSION)
+            ouch_lost_session();
+        ouch_logged_in();
+        trade.query_due = true;
+        trade.cancel_all |= trade_settings.cancel_on_loss && ouch_levels.open > 0;
+    }
+    update_armed();
+}
+
+/* Asks for the next reference after a login, and notes when all is known. */
+static void poll_session(uint64_t now_ns)
+{
+    uint8_t query;
+    ASSERT(!trade.armed || ouch_is_ready());
+    ouch_write_query(&query);
+    if (trade.query_due && link_send(&trade.orders, &query, 1, now_ns))
+        trade.query_due = false;
+    bool was_ready = ouch_is_ready();
+    if (!was_ready && link_is_up(&trade.orders) && ouch_settle(now_ns)) {
+        log_line("orders: ready, %llu open, next reference %llu", (unsigned long long)ouch_levels.open,
+                 (unsigned long long)ouch_levels.next_reference);
+        update_armed();
+    }
+}
+
+/* ---- events ---- */
+
+NOT_HOT static void take_other_event(const struct transport_event *event, uint64_t now_ns)
+{
+    const struct trade_settings *s = &trade_settings;
+    if (event->kind == TRANSPORT_DATAGRAM && event->port == REREQUEST_PORT && s->rerequest.address != 0) {
+        if (event->address == s->rerequest.address && event->peer_port == s->rerequest.port)
+            take_feed(MOLD_REREQUEST, event->payload, now_ns);
+        else
+            trade.counters.drop_stranger++;
+    } else if (event->kind == TRANSPORT_DATAGRAM || event->kind == TRANSPORT_ACCEPTED || event->connection < 0) {
+        service_event(event, now_ns);
+    } else if (event->connection == trade.orders.connection) {
+        link_event(&trade.orders, event, now_ns);
+        take_responses(now_ns);
+    } else if (event->connection == trade.snapshot.connection) {
+        link_event(&trade.snapshot, event, now_ns);
+        take_snapshot(now_ns);
+    } else {
+        service_event(event, now_ns);
+    }
+}
+
+HOT static inline void take_event(const struct transport_event *event, uint64_t now_ns)
+{
+    bool datagram = event->kind == TRANSPORT_DATAGRAM;
+    trade.counters.events++;
+    if (datagram && event->port == trade_settings.feed[MOLD_A].port)
+        take_feed(MOLD_A, event->payload, now_ns);
+    else if (datagram && event->port == trade_settings.feed[MOLD_B].port)
+        take_feed(MOLD_B, event->payload, now_ns);
+    else
+        take_other_event(event, now_ns);
+}
+
+/* ---- timers ---- */
+
+/* Notes if the feed is there. Its loss stops the strategy until it is back. */
+static void watch_feed(uint64_t now_ns)
+{
+    ASSERT(mold_heard_ns() <= now_ns);
+    trade.feed_heard = mold_heard_ns() != 0 && now_ns - mold_heard_ns() < trade_settings.feed_timeout_ns;
+    bool lost = !trade.feed_heard || mold_is_lost() || mold_has_ended();
+    if (lost != trade.feed_lost && mold_heard_ns() != 0)
+        log_line("feed: %s", !lost              ? "current"
+                             : mold_has_ended() ? "the session has ended"
+                             : mold_is_lost()   ? "a gap cannot be filled"
+                                                : "silent");
+    if (lost && !trade.feed_lost && mold_heard_ns() != 0) {
+        trade.counters.feed_losses++;
+        trade.cancel_all |= trade_settings.cancel_on_loss;
+    }
+    trade.feed_lost = lost;
+}
+
+void trade_check(void)
+{
+    mold_check();
+    ouch_check();
+    link_check(&trade.orders);
+    link_check(&trade.snapshot);
+    ASSERT(trade.rate_next < trade_settings.risk.rate_max);
+}
+
+NOT_HOT static void poll_timers(uint64_t now_ns)
+{
+    trade.next_poll_ns = now_ns + POLL_NS;
+    trade.cooled = true;
+    trace_work(TRACE_WORK_TIMERS);
+    link_poll(&trade.orders, now_ns);
+    link_poll(&trade.snapshot, now_ns);
+    poll_session(now_ns);
+    watch_feed(now_ns);
+    update_armed();
+    if (now_ns >= trade.next_reconsider_ns) {
+        trade.next_reconsider_ns = now_ns + RECONSIDER_NS;
+        trade.dirty = trade.all;
+    }
+    show();
+    say_once();
+    trade_check();
+}
+
+/* Asks the rerequest server for the messages that are missing. */
+static void rerequest(uint64_t now_ns)
+{
+    uint8_t request[MOLD_HEADER_BYTES];
+    const struct endpoint *to = &trade_settings.rerequest;
+    uint32_t bytes = mold_request(now_ns, request);
+    if (bytes > 0 && to->address != 0)
+        transport_udp_send(REREQUEST_PORT, to->address, to->port, request, bytes, now_ns);
+}
+
+/* Cancels all orders on the way home, and waits a little for the exchange to say so. */
+NOT_HOT static enum program_verdict leave(enum program_verdict verdict, uint64_t now_ns)
+{
+    if (trade.verdict == PROGRAM_ON) {
+        trade.verdict = verdict;
+        trade.leaving_ns = now_ns;
+        trade.cancel_all = trade_settings.cancel_on_exit && ouch_levels.open > 0;
+        update_armed();
+        log_line("trade: leaving with %llu open orders", (unsigned long long)ouch_levels.open);
+    }
+    bool waits = trade_settings.cancel_on_exit && ouch_levels.open > 0 && link_is_up(&trade.orders);
+    return waits && now_ns - trade.leaving_ns < LEAVE_S * NS_PER_S ? PROGRAM_ON : verdict;
+}
+
+/* ---- turns ---- */
+
+/* Lets the strategy look at the symbols that it could not look at before, until the turn is over. */
+NOT_HOT static void consider_more(uint64_t now_ns)
+{
+    ASSERT(trade.armed);
+    for (uint32_t symbol = 0; symbol < trade_settings.symbol_count && !turn_is_over(); symbol++)
+        if (trade.dirty & BIT(symbol))
+            consider(symbol, now_ns);
+}
+
+NOT_HOT static void warm_up(void)
+{
+    hot_fetch_code();
+    transport_warm();
+    mold_warm();
+    book_warm();
+    ouch_warm();
+    hot_fetch(&trade, offsetof(struct trade, rate_ns));
+    hot_fetch(&trade_settings.trading, sizeof trade_settings.trading + sizeof trade_settings.risk);
+    trade.cooled = false;
+    trace_work(TRACE_WORK_WARM);
+}
+
+__attribute__((noinline)) static enum program_verdict idle_turn(unsigned events, uint64_t now_ns)
+{
+    trade.counters.turns++;
+    if (mold_has_backlog())
+        take_messages(now_ns);
+    rerequest(now_ns);
+    if (trade.cancel_all)
+        cancel_all(now_ns);
+    if (trade.dirty != 0 && trade.armed)
+        consider_more(now_ns);
+    prepare();
+    poll_snapshot();
+    enum program_verdict verdict = service_poll(events == 0, now_ns);
+    if (now_ns >= trade.next_poll_ns)
+        poll_timers(now_ns);
+    transport_idle(now_ns);
+    trade.cooled |= events > 0;
+    if (trade.cooled && events == 0)
+        warm_up();
+    return verdict != PROGRAM_ON ? leave(verdict, now_ns) : PROGRAM_ON;
+}
+
+HOT enum program_verdict trade_turn(uint64_t now_ns)
+{
+    struct transport_event event;
+    unsigned events = 0;
+    trade.turn_ends_ns = now_ns + TURN_NS;
+    while (transport_poll(now_ns, &event)) {
+        take_event(&event, now_ns);
+        if (++events == TRADE_EVENTS_PER_TURN_MAX || turn_is_over())
+            break;
+    }
+    return idle_turn(events, now_ns);
+}
+
+uint64_t trade_next_deadline_ns(uint64_t now_ns)
+{
+    bool works = mold_has_backlog() || trade.snapshot_state == SNAPSHOT_CLEARING || trade.cooled
+                 || (trade.armed && trade.dirty != 0 && mold_is_current());
+    if (works)
+        return now_ns;
+    return min_ns(min_ns(service_next_deadline_ns(now_ns), mold_next_deadline_ns()), trade.next_poll_ns);
+}

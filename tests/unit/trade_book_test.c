@@ -1,0 +1,288 @@
+/* app/trade/book.c: books out of ITCH messages, beside a plain model, and messages that contradict them. */
+#include "app/trade/book.h"
+
+#include <stdlib.h>
+
+#include "tests/lib/random.h"
+#include "tests/lib/test.h"
+#include "tests/lib/trade_messages.h"
+
+enum { ORDERS_MAX = 4000, MODEL_MAX = 300, LOCATE_A = 7, LOCATE_B = 300, LOCATE_OTHER = 9, PRICE = 1000000 };
+static const uint8_t names[][ITCH_STOCK_BYTES] = { "AAAA    ", "BB      " };
+static uint8_t m[64];
+
+static int take(uint32_t bytes)
+{
+    uint8_t *exact = test_malloc(bytes);
+    memcpy(exact, m, bytes);
+    int changed = book_take((struct bytes){ exact, bytes });
+    test_free(exact);
+    return changed;
+}
+
+BEFORE_EACH()
+{
+    book_init(names, 2, ORDERS_MAX, 12345);
+    take(itch_directory(m, LOCATE_A, "AAAA"));
+    take(itch_directory(m, LOCATE_B, "BB"));
+    take(itch_directory(m, LOCATE_OTHER, "CCC"));
+    assert_true(book_is_whole());
+}
+
+static int add(uint64_t reference, char side, uint32_t shares, uint32_t price)
+{
+    return take(itch_add(m, LOCATE_A, reference, side, shares, price));
+}
+
+static void assert_top(uint32_t bid, uint64_t bid_shares, uint32_t ask, uint64_t ask_shares)
+{
+    const struct book_top *top = book_top(0);
+    assert_int_equal(top->price[BOOK_BUY], bid);
+    assert_int_equal(top->shares[BOOK_BUY], bid_shares);
+    assert_int_equal(top->price[BOOK_SELL], ask);
+    assert_int_equal(top->shares[BOOK_SELL], ask_shares);
+    book_check();
+}
+
+TEST(best_of_both_sides_follows_each_message)
+{
+    assert_int_equal(add(1, 'B', 100, PRICE), 0);
+    assert_int_equal(add(2, 'B', 50, PRICE - 100), -1); /* below the best */
+    assert_int_equal(add(3, 'S', 70, PRICE + 200), 0);
+    assert_int_equal(add(4, 'S', 30, PRICE + 100), 0);
+    assert_top(PRICE, 100, PRICE + 100, 30);
+    assert_int_equal(take(itch_reduce(m, ITCH_EXECUTED, LOCATE_A, 4, 10)), 0);
+    assert_top(PRICE, 100, PRICE + 100, 20);
+    assert_int_equal(book_top(0)->last_price, PRICE + 100);
+    take(itch_reduce(m, ITCH_CANCEL, LOCATE_A, 1, 40));
+    assert_top(PRICE, 60, PRICE + 100, 20);
+    take(itch_reduce(m, ITCH_DELETE, LOCATE_A, 4, 0));
+    assert_top(PRICE, 60, PRICE + 200, 70);
+    take(itch_replace(m, LOCATE_A, 1, 9, 80, PRICE + 50));
+    assert_top(PRICE + 50, 80, PRICE + 200, 70);
+    take(itch_executed_at(m, LOCATE_A, 9, 80, 'Y', PRICE + 10));
+    assert_top(PRICE - 100, 50, PRICE + 200, 70);
+    assert_int_equal(book_top(0)->last_price, PRICE + 10);
+    take(itch_executed_at(m, LOCATE_A, 3, 1, 'N', PRICE + 20)); /* counted elsewhere as a trade */
+    assert_int_equal(book_top(0)->last_price, PRICE + 10);
+    assert_int_equal(take(itch_trade(m, LOCATE_A, PRICE + 30)), 0);
+    assert_int_equal(book_top(0)->last_price, PRICE + 30);
+    assert_true(book_is_whole());
+}
+
+TEST(symbols_have_books_of_their_own_and_others_are_skipped)
+{
+    add(1, 'B', 100, PRICE);
+    assert_int_equal(take(itch_add(m, LOCATE_B, 2, 'B', 5, 2 * PRICE)), 1);
+    assert_int_equal(take(itch_add(m, LOCATE_OTHER, 3, 'B', 5, 3 * PRICE)), -1);
+    assert_top(PRICE, 100, 0, 0);
+    assert_int_equal(book_top(1)->price[BOOK_BUY], 2 * PRICE);
+    assert_int_equal(book_counters.skipped, 1);
+    assert_int_equal(book_levels.orders_used, 2);
+    assert_true(book_is_whole());
+}
+
+TEST(trading_states_and_market_hours_are_kept)
+{
+    assert_false(book_market_is_open() || book_top(0)->trading);
+    take(itch_event(m, 'O'));
+    assert_false(book_market_is_open());
+    take(itch_event(m, ITCH_MARKET_OPENS));
+    assert_true(book_market_is_open());
+    assert_int_equal(take(itch_action(m, LOCATE_A, 'T')), 0);
+    assert_true(book_top(0)->trading && !book_top(1)->trading);
+    assert_int_equal(take(itch_action(m, LOCATE_A, 'T')), -1);
+    assert_int_equal(take(itch_action(m, LOCATE_A, 'H')), 0);
+    assert_false(book_top(0)->trading);
+    take(itch_event(m, ITCH_MARKET_CLOSES));
+    assert_false(book_market_is_open());
+}
+
+/* Each row is a message that nobody may act on. */
+TEST(contradictions_are_dropped_counted_and_make_the_book_doubtful)
+{
+    uint8_t long_message[64] = { ITCH_ADD };
+    for (int row = 0; row < 14; row++) {
+        test_before_each();
+        add(1, 'B', 100, PRICE);
+        uint64_t *counter = NULL;
+        uint32_t bytes = 0;
+        switch (row) {
+        case 0:
+            counter = &book_counters.drop_known_reference, bytes = itch_add(m, LOCATE_A, 1, 'S', 5, PRICE);
+            break;
+        case 1:
+            counter = &book_counters.drop_side, bytes = itch_add(m, LOCATE_A, 2, 'X', 5, PRICE);
+            break;
+        case 2:
+            counter = &book_counters.drop_shares, bytes = itch_add(m, LOCATE_A, 2, 'B', 0, PRICE);
+            break;
+        case 3:
+            counter = &book_counters.drop_shares, bytes = itch_add(m, LOCATE_A, 2, 'B', 1u << 26, PRICE);
+            break;
+        case 4:
+            counter = &book_counters.drop_price, bytes = itch_add(m, LOCATE_A, 2, 'B', 5, 0);
+            break;
+        case 5:
+            counter = &book_counters.drop_price, bytes = itch_add(m, LOCATE_A, 2, 'B', 5, ITCH_PRICE_MAX + 1u);
+            break;
+        case 6:
+            counter = &book_counters.drop_locate, bytes = itch_add(m, 4711, 2, 'B', 5, PRICE);
+            break;
+        case 7:
+            counter = &book_counters.drop_unknown_reference, bytes = itch_reduce(m, ITCH_DELETE, LOCATE_A, 2, 0);
+            break;
+        case 8: /* the order is another symbol's */
+            counter = &book_counters.drop_unknown_reference, bytes = itch_reduce(m, ITCH_DELETE, LOCATE_B, 1, 0);
+            break;
+        case 9:
+            counter = &book_counters.drop_excess, bytes = itch_reduce(m, ITCH_CANCEL, LOCATE_A, 1, 101);
+            break;
+        case 10:
+            counter = &book_counters.drop_directory, bytes = itch_directory(m, LOCATE_A, "BB");
+            break;
+        case 11:
+            counter = &book_counters.drop_directory, bytes = itch_directory(m, 12, "AAAA");
+            break;
+        case 12:
+            counter = &book_counters.drop_shares, bytes = itch_reduce(m, ITCH_CANCEL, LOCATE_A, 1, 0);
+            break;
+        case 13:
+            counter = &book_counters.drop_length, bytes = 35, memcpy(m, long_message, sizeof m);
+            break;
+        }
+        assert_int_equal(take(bytes), -1);
+        assert_int_equal(*counter, 1);
+        assert_false(book_is_whole());
+        assert_top(PRICE, 100, 0, 0);
+    }
+}
+
+TEST(unknown_types_are_counted_and_change_nothing)
+{
+    m[0] = 'z';
+    assert_int_equal(take(20), -1);
+    assert_int_equal(book_take((struct bytes){ m, 0 }), -1);
+    assert_int_equal(book_counters.drop_type, 2);
+    assert_true(book_is_whole());
+}
+
+TEST(replacement_of_an_order_by_one_that_is_bad_removes_the_order)
+{
+    add(1, 'B', 100, PRICE);
+    assert_int_equal(take(itch_replace(m, LOCATE_A, 1, 2, 0, PRICE)), 0);
+    assert_top(0, 0, 0, 0);
+    assert_false(book_is_whole());
+}
+
+TEST(full_tables_drop_and_are_cleared_in_slices)
+{
+    for (uint64_t i = 0; i < ORDERS_MAX; i++)
+        add(1000 + i, 'B', 1, PRICE + (uint32_t)(i % 7));
+    assert_true(book_is_whole());
+    assert_int_equal(add(1, 'S', 1, 2 * PRICE), -1);
+    assert_int_equal(book_counters.drop_orders_full, 1);
+    assert_false(book_is_whole());
+    book_check();
+    while (!book_clear_slice())
+        continue;
+    assert_true(book_is_whole());
+    assert_top(0, 0, 0, 0);
+    assert_int_equal(add(1, 'S', 1, 2 * PRICE), -1); /* the directory is forgotten, too */
+    assert_int_equal(book_counters.drop_locate, 1);
+}
+
+TEST(side_holds_its_levels_and_no_more)
+{
+    book_init(names, 2, BOOK_LEVEL_COUNT_MAX + 10, 3);
+    take(itch_directory(m, LOCATE_A, "AAAA"));
+    for (uint32_t i = 0; i < BOOK_LEVEL_COUNT_MAX; i++)
+        add(i, 'S', 1, PRICE + i * 37 % BOOK_LEVEL_COUNT_MAX);
+    assert_true(book_is_whole());
+    add(77777, 'S', 1, PRICE - 1);
+    assert_int_equal(book_counters.drop_levels_full, 1);
+    assert_top(0, 0, PRICE, 1);
+}
+
+/* ---- beside a model that keeps a list of orders ---- */
+
+struct model_order {
+    uint64_t reference;
+    uint32_t shares, price;
+    bool sell;
+};
+static struct model_order model[MODEL_MAX];
+static uint32_t model_count;
+
+static void model_best(bool sell, uint32_t *price, uint64_t *shares)
+{
+    *price = 0;
+    *shares = 0;
+    for (uint32_t i = 0; i < model_count; i++) {
+        const struct model_order *o = &model[i];
+        if (o->sell != sell)
+            continue;
+        if (*price == 0 || (sell ? o->price < *price : o->price > *price)) {
+            *price = o->price;
+            *shares = 0;
+        }
+        if (o->price == *price)
+            *shares += o->shares;
+    }
+}
+
+/* Draws a message about an order of the model, or a new one, and plays it on the model. Returns its bytes. */
+static uint32_t draw(uint64_t *next_reference)
+{
+    uint32_t price = PRICE + (uint32_t)random_below(60) * 100;
+    uint32_t kind = (uint32_t)random_below(10);
+    if (model_count < 5 || (kind < 5 && model_count < MODEL_MAX)) {
+        bool sell = random_below(2) != 0;
+        struct model_order o = { (*next_reference += 1 + random_below(3)), 1 + (uint32_t)random_below(500), price,
+                                 sell };
+        model[model_count++] = o;
+        return itch_add(m, LOCATE_A, o.reference, sell ? 'S' : 'B', o.shares, o.price);
+    }
+    uint32_t at = (uint32_t)random_below(model_count);
+    struct model_order *o = &model[at];
+    uint64_t reference = o->reference;
+    uint32_t shares = 1 + (uint32_t)random_below(o->shares);
+    if (kind == 5) {
+        *o = (struct model_order){ ++*next_reference, 1 + (uint32_t)random_below(500), price, o->sell };
+        return itch_replace(m, LOCATE_A, reference, o->reference, o->shares, o->price);
+    }
+    if (kind == 6)
+        shares = o->shares;
+    o->shares -= shares;
+    if (o->shares == 0)
+        *o = model[--model_count];
+    if (kind == 6)
+        return itch_reduce(m, ITCH_DELETE, LOCATE_A, reference, 0);
+    return kind == 7   ? itch_reduce(m, ITCH_CANCEL, LOCATE_A, reference, shares)
+           : kind == 8 ? itch_executed_at(m, LOCATE_A, reference, shares, 'Y', price)
+                       : itch_reduce(m, ITCH_EXECUTED, LOCATE_A, reference, shares);
+}
+
+TEST(best_equals_that_of_a_list_after_each_of_many_messages)
+{
+    random_seed(20261126);
+    uint64_t next_reference = random_next() >> 20;
+    model_count = 0;
+    for (int i = 0; i < 30000; i++) {
+        uint32_t price[2];
+        uint64_t shares[2];
+        struct book_top before = *book_top(0);
+        int changed = take(draw(&next_reference));
+        for (int side = 0; side < 2; side++) {
+            model_best(side == BOOK_SELL, &price[side], &shares[side]);
+            assert_int_equal(book_top(0)->price[side], price[side]);
+            assert_int_equal(book_top(0)->shares[side], shares[side]);
+        }
+        assert_int_equal(changed, memcmp(&before, book_top(0), sizeof before) != 0 ? 0 : -1);
+        if (i % 5000 == 0)
+            book_check();
+    }
+    assert_int_equal(book_levels.orders_used, model_count);
+    assert_true(book_is_whole());
+    book_check();
+}

@@ -1,0 +1,274 @@
+/* app/trade/mold.c: two lines of datagrams become one stream, over loss, reorder, repetition and nonsense. */
+#include "app/trade/mold.h"
+
+#include "tests/lib/random.h"
+#include "tests/lib/test.h"
+#include "tests/lib/trade_messages.h"
+
+enum { WAIT_NS = 500000, MESSAGES_MAX = 100000 };
+static uint64_t now_ns, taken; /* taken: messages, which are their own numbers */
+static uint8_t datagram[MOLD_DATAGRAM_BYTES_MAX];
+
+BEFORE_EACH()
+{
+    mold_init(WAIT_NS);
+    now_ns = NS_PER_S;
+    taken = 0;
+}
+
+/* Takes the messages that are due; each holds its own sequence number. */
+static void drain(bool due)
+{
+    struct bytes message;
+    for (; due; due = mold_advance())
+        while (mold_next(&message)) {
+            assert_int_equal(message.count, 8);
+            assert_int_equal(load_be64(message.data), ++taken);
+        }
+    mold_check();
+}
+
+static uint32_t build(uint64_t sequence, uint32_t count)
+{
+    uint32_t bytes = mold_head(datagram, MOLD_TEST_SESSION, sequence, (uint16_t)count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t number[8];
+        store_be64(number, sequence + i);
+        bytes += mold_block(datagram + bytes, number, sizeof number);
+    }
+    return bytes;
+}
+
+static void deliver(enum mold_line line, uint32_t bytes)
+{
+    uint8_t *exact = test_malloc(bytes ? bytes : 1);
+    memcpy(exact, datagram, bytes);
+    drain(mold_take(line, (struct bytes){ exact, bytes }, now_ns));
+    test_free(exact);
+}
+
+static void send(enum mold_line line, uint64_t sequence, uint32_t count) { deliver(line, build(sequence, count)); }
+
+/* Returns the count of messages that are requested from `*sequence` on; 0: none are. */
+static uint32_t requested(uint64_t *sequence)
+{
+    uint8_t request[MOLD_HEADER_BYTES];
+    if (mold_request(now_ns, request) == 0)
+        return 0;
+    assert_memory_equal(request, MOLD_TEST_SESSION, 10);
+    *sequence = load_be64(request + 10);
+    return load_be16(request + 18);
+}
+
+TEST(first_copy_wins_and_the_second_is_a_duplicate)
+{
+    send(MOLD_A, 1, 3);
+    send(MOLD_B, 1, 3);
+    send(MOLD_B, 4, 2);
+    send(MOLD_A, 4, 2);
+    assert_int_equal(taken, 5);
+    assert_int_equal(mold_counters.duplicates, 2);
+    assert_int_equal(mold_counters.first_a, 1);
+    assert_int_equal(mold_counters.first_b, 1);
+    assert_true(mold_is_current());
+}
+
+TEST(datagram_that_overlaps_brings_its_new_messages)
+{
+    send(MOLD_A, 1, 3);
+    send(MOLD_B, 2, 5);
+    assert_int_equal(taken, 6);
+}
+
+TEST(other_line_fills_a_gap_and_nothing_is_requested)
+{
+    uint64_t sequence;
+    send(MOLD_A, 1, 2);
+    send(MOLD_A, 5, 2); /* 3 and 4 are lost on A */
+    assert_false(mold_is_current());
+    now_ns += WAIT_NS - 1;
+    assert_int_equal(requested(&sequence), 0);
+    send(MOLD_B, 3, 2);
+    assert_int_equal(taken, 6);
+    assert_true(mold_is_current());
+    now_ns += NS_PER_S;
+    assert_int_equal(requested(&sequence), 0);
+    assert_int_equal(mold_next_deadline_ns(), UINT64_MAX);
+}
+
+TEST(gap_of_both_lines_is_requested_and_filled_part_by_part)
+{
+    uint64_t sequence;
+    send(MOLD_A, 1, 2);
+    send(MOLD_A, 9, 2);
+    send(MOLD_B, 9, 2);
+    assert_int_equal(mold_next_deadline_ns(), now_ns + WAIT_NS);
+    now_ns += WAIT_NS;
+    assert_int_equal(requested(&sequence), 6);
+    assert_int_equal(sequence, 3);
+    assert_int_equal(requested(&sequence), 0); /* once */
+    send(MOLD_REREQUEST, 3, 4);
+    assert_int_equal(taken, 6);
+    assert_int_equal(requested(&sequence), 2); /* the rest, at once */
+    assert_int_equal(sequence, 7);
+    send(MOLD_REREQUEST, 7, 2);
+    assert_int_equal(taken, 10);
+    assert_true(mold_is_current());
+    assert_int_equal(mold_counters.gaps, 1);
+    assert_int_equal(mold_counters.requests, 2);
+}
+
+TEST(each_hole_waits_for_the_other_line_again)
+{
+    uint64_t sequence;
+    send(MOLD_A, 1, 1);
+    send(MOLD_A, 3, 1);
+    send(MOLD_A, 5, 1);
+    now_ns += WAIT_NS / 2;
+    send(MOLD_B, 2, 1);
+    assert_int_equal(taken, 3);
+    now_ns += WAIT_NS / 2 + 1;
+    assert_int_equal(requested(&sequence), 0);
+    now_ns += WAIT_NS;
+    assert_int_equal(requested(&sequence), 1);
+    assert_int_equal(sequence, 4);
+}
+
+TEST(heartbeat_tells_of_a_lost_tail)
+{
+    uint64_t sequence;
+    send(MOLD_A, 1, 2);
+    send(MOLD_A, 4, 0);
+    assert_false(mold_is_current());
+    now_ns += WAIT_NS;
+    assert_int_equal(requested(&sequence), 1);
+    assert_int_equal(sequence, 3);
+    assert_int_equal(mold_heard_ns(), NS_PER_S);
+}
+
+TEST(gap_without_an_answer_is_lost_and_a_snapshot_goes_on)
+{
+    uint64_t sequence;
+    send(MOLD_A, 1, 2);
+    send(MOLD_A, 4, 2);
+    send(MOLD_A, 6, 2);
+    send(MOLD_A, 9, 1);
+    now_ns += WAIT_NS;
+    for (int i = 0; i < MOLD_RETRIES_MAX; i++) {
+        assert_int_equal(requested(&sequence), 1);
+        now_ns += MOLD_RETRY_NS;
+    }
+    assert_false(mold_is_lost());
+    assert_int_equal(requested(&sequence), 0);
+    assert_true(mold_is_lost());
+    send(MOLD_A, 3, 1); /* too late: the snapshot decides */
+    assert_int_equal(taken, 2);
+    send(MOLD_A, 10, 2);
+    taken = 4;
+    mold_resume(5, now_ns);
+    drain(mold_advance());
+    assert_int_equal(taken, 7);
+    assert_false(mold_is_lost() || mold_is_current());
+    send(MOLD_B, 8, 1);
+    assert_int_equal(taken, 11);
+    assert_true(mold_is_current());
+}
+
+TEST(snapshot_of_the_future_makes_stored_messages_void)
+{
+    send(MOLD_A, 1000000, 1);
+    assert_false(mold_is_lost());
+    send(MOLD_A, MOLD_GAP_MAX + 100, 1);
+    send(MOLD_A, MOLD_GAP_MAX + 101, 1);
+    assert_int_equal(mold_is_lost(), false); /* the gap had begun; it is requested first */
+    mold_init(WAIT_NS);
+    send(MOLD_A, MOLD_GAP_MAX + 100, 1);
+    assert_true(mold_is_lost());
+    taken = MOLD_GAP_MAX + 199;
+    mold_resume(MOLD_GAP_MAX + 200, now_ns);
+    drain(mold_advance());
+    assert_true(mold_is_current());
+    send(MOLD_A, MOLD_GAP_MAX + 200, 1);
+    assert_int_equal(taken, MOLD_GAP_MAX + 200);
+}
+
+TEST(end_of_session_comes_after_its_last_message)
+{
+    send(MOLD_A, 1, 2);
+    deliver(MOLD_A, mold_head(datagram, MOLD_TEST_SESSION, 4, 0xffff));
+    assert_false(mold_has_ended());
+    send(MOLD_B, 3, 1);
+    assert_true(mold_has_ended());
+    assert_false(mold_is_current());
+    send(MOLD_A, 4, 1); /* beyond the end */
+    assert_int_equal(taken, 3);
+    assert_int_equal(mold_counters.drop_sequence, 1);
+}
+
+TEST(nonsense_is_dropped_and_counted)
+{
+    send(MOLD_A, 1, 1);
+    deliver(MOLD_A, build(2, 1) - 1); /* a block that is cut off */
+    deliver(MOLD_A, MOLD_HEADER_BYTES - 1);
+    datagram[build(2, 1)] = 0;
+    deliver(MOLD_A, build(2, 1) + 1); /* a byte too many */
+    assert_int_equal(mold_counters.drop_length, 3);
+    deliver(MOLD_A, mold_head(datagram, "YESTERDAY ", 2, 0));
+    assert_int_equal(mold_counters.drop_session, 1);
+    send(MOLD_A, 0, 1);
+    send(MOLD_A, UINT64_MAX, 1);
+    assert_int_equal(mold_counters.drop_sequence, 2);
+    send(MOLD_B, 2, 2);
+    send(MOLD_B, 1, 1);
+    assert_int_equal(mold_counters.backwards, 1);
+    assert_int_equal(taken, 3);
+    assert_true(mold_is_current());
+}
+
+TEST(full_store_drops_and_the_rest_is_requested)
+{
+    uint64_t sequence;
+    send(MOLD_A, 1, 1);
+    for (uint64_t i = 3; i < 3 + MOLD_STORE_COUNT + 5; i++)
+        send(MOLD_A, i, 1);
+    assert_int_equal(mold_counters.drop_store_full, 5);
+    send(MOLD_B, 2, 1);
+    assert_int_equal(taken, 2 + MOLD_STORE_COUNT);
+    now_ns += WAIT_NS;
+    assert_int_equal(requested(&sequence), 5);
+    assert_int_equal(sequence, 3 + MOLD_STORE_COUNT);
+}
+
+/* Two lines that lose and reorder 5 %, and a server that answers: each message comes once, in order. */
+TEST(random_loss_and_reorder_change_nothing)
+{
+    enum { TOTAL = 20000, WINDOW = 8 };
+    random_seed(7);
+    uint64_t starts[WINDOW];
+    uint32_t counts[WINDOW], held = 0;
+    uint64_t next = 1, sequence;
+    while (taken < TOTAL) {
+        now_ns += 20000;
+        if (next <= TOTAL && held < WINDOW) {
+            starts[held] = next;
+            counts[held] = 1 + (uint32_t)random_below(5);
+            next += counts[held++];
+        }
+        uint32_t at = random_chance(&random_state, 9500) ? 0 : (uint32_t)random_below(held + 1);
+        if (at < held) {
+            for (int line = MOLD_A; line <= MOLD_B; line++)
+                if (!random_chance(&random_state, 500))
+                    send((enum mold_line)line, starts[at], counts[at]);
+            memmove(&starts[at], &starts[at + 1], (held - at - 1) * sizeof starts[0]);
+            memmove(&counts[at], &counts[at + 1], (held - at - 1) * sizeof counts[0]);
+            held--;
+        } else if (next > TOTAL) {
+            send(MOLD_B, next, 0);
+        }
+        uint32_t count = requested(&sequence);
+        if (count > 0 && !random_chance(&random_state, 1000))
+            send(MOLD_REREQUEST, sequence, min_u32(count, 40));
+        assert_false(mold_is_lost());
+    }
+    assert_true(mold_counters.requests > 0 && mold_counters.stored > 0);
+}

@@ -1,0 +1,267 @@
+/* app/trade/risk.c and the strategies: every combination of the limits' edges beside the rules written out another way,
+ * and the strategies' orders. */
+#include "app/trade/risk.h"
+
+#include "app/trade/strategy.h"
+#include "base/time.h"
+#include "tests/lib/random.h"
+#include "tests/lib/test.h"
+
+static struct risk_limits limits;
+static struct risk_state state;
+static struct risk_order order;
+
+BEFORE_EACH()
+{
+    limits = (struct risk_limits){ .collar_percent = 5,
+                                   .shares_max = 100,
+                                   .notional_max = 20000000,
+                                   .position_max = 300,
+                                   .open_max = 4,
+                                   .rate_max = 10,
+                                   .may_sell_short = true };
+    state = (struct risk_state){ .feed_current = true,
+                                 .book_whole = true,
+                                 .market_open = true,
+                                 .symbol_trading = true,
+                                 .session_ready = true,
+                                 .position_sure = true,
+                                 .last_price = 100000,
+                                 .now_ns = 100 * NS_PER_S };
+    order = (struct risk_order){ BOOK_BUY, 100000, 100, 0 };
+    assert_int_equal(risk_check(&limits, &state, &order), RISK_PASSED);
+}
+
+static void assert_verdict(enum risk_verdict verdict)
+{
+    assert_int_equal(risk_check(&limits, &state, &order), verdict);
+}
+
+/* Returns true if an order may leave: the rules without their order, in wider numbers. */
+static bool may_leave(void)
+{
+    __int128 low = (__int128)state.last_price * (100 - limits.collar_percent);
+    __int128 high = (__int128)state.last_price * (100 + limits.collar_percent);
+    __int128 price = (__int128)order.price * 100, position = state.position;
+    __int128 extra = order.shares - (__int128)order.replaced_shares;
+    __int128 all = (__int128)state.open_shares[order.side] + (extra > 0 ? extra : 0);
+    __int128 worst = order.side == BOOK_BUY ? position + all : position - all;
+    bool switches = !state.stopped && state.feed_current && state.book_whole && state.market_open
+                    && state.symbol_trading && state.session_ready && state.position_sure;
+    bool of_order = order.price >= 1 && order.price <= 2000000000u && order.shares >= 1
+                    && order.shares <= limits.shares_max
+                    && (__int128)order.price * order.shares <= (__int128)limits.notional_max;
+    bool near = state.last_price != 0 && price >= low && price <= high;
+    bool held = worst <= (__int128)limits.position_max && -worst <= (__int128)limits.position_max
+                && (order.side == BOOK_BUY || worst >= 0 || limits.may_sell_short);
+    bool free = order.replaced_shares > 0 || state.open_count < limits.open_max;
+    bool slow = state.rate_ns == 0 || state.rate_ns + NS_PER_S <= state.now_ns;
+    return switches && of_order && near && held && free && slow;
+}
+
+TEST(each_switch_alone_holds_every_order_back)
+{
+    bool *const switches[] = { &state.feed_current,   &state.book_whole,    &state.market_open,
+                               &state.symbol_trading, &state.session_ready, &state.position_sure };
+    const enum risk_verdict verdicts[] = { RISK_FEED, RISK_BOOK, RISK_MARKET, RISK_MARKET, RISK_SESSION, RISK_SESSION };
+    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
+        *switches[i] = false;
+        assert_verdict(verdicts[i]);
+        *switches[i] = true;
+    }
+    state.stopped = true;
+    assert_verdict(RISK_STOPPED);
+    /* All 128 states of the switches: one passes. */
+    int passed = 0;
+    for (unsigned bits = 0; bits < 128; bits++) {
+        state.stopped = bits & 64;
+        for (size_t i = 0; i < 6; i++)
+            *switches[i] = bits >> i & 1;
+        bool passes = risk_check(&limits, &state, &order) == RISK_PASSED;
+        assert_int_equal(passes, may_leave());
+        passed += passes;
+    }
+    assert_int_equal(passed, 1);
+}
+
+TEST(each_limit_holds_at_its_edge)
+{
+    order.price = 105000, order.shares = 1;
+    assert_verdict(RISK_PASSED);
+    order.price = 105001;
+    assert_verdict(RISK_COLLAR);
+    order.price = 95000;
+    assert_verdict(RISK_PASSED);
+    order.price = 94999;
+    assert_verdict(RISK_COLLAR);
+    state.last_price = 0;
+    assert_verdict(RISK_COLLAR);
+    test_before_each();
+    order.shares = 101;
+    assert_verdict(RISK_SHARES);
+    order.shares = 0;
+    assert_verdict(RISK_SHARES);
+    test_before_each();
+    limits.notional_max = 100000 * 100 - 1;
+    assert_verdict(RISK_NOTIONAL);
+    test_before_each();
+    state.position = 200;
+    assert_verdict(RISK_PASSED);
+    state.position = 201;
+    assert_verdict(RISK_POSITION);
+    order.replaced_shares = 99;
+    assert_verdict(RISK_PASSED);
+    test_before_each();
+    order.side = BOOK_SELL;
+    limits.may_sell_short = false;
+    state.position = 100;
+    assert_verdict(RISK_PASSED);
+    state.position = 99;
+    assert_verdict(RISK_SHORT);
+    test_before_each();
+    state.open_count = 4;
+    assert_verdict(RISK_OPEN);
+    test_before_each();
+    state.rate_ns = 99 * NS_PER_S + 1;
+    assert_verdict(RISK_RATE);
+    state.rate_ns = 99 * NS_PER_S;
+    assert_verdict(RISK_PASSED);
+    order.price = 0;
+    assert_verdict(RISK_PRICE);
+    order.price = ITCH_PRICE_MAX + 1u;
+    assert_verdict(RISK_PRICE);
+}
+
+/* All combinations of values at the edges and at the ends of the types. */
+TEST(all_combinations_of_edges_agree_with_the_rules)
+{
+    static const uint32_t prices[] = { 0, 1, 94999, 95000, 105000, 105001, ITCH_PRICE_MAX, UINT32_MAX };
+    static const uint32_t shares[] = { 0, 1, 100, 101, UINT32_MAX }, replaced[] = { 0, 1, 100, UINT32_MAX };
+    static const uint32_t lasts[] = { 0, 1, 100000, ITCH_PRICE_MAX };
+    static const int64_t positions[] = { -(INT64_C(1) << 40), -301, -200, -1, 0, 99, 200, 201, INT64_C(1) << 40 };
+    static const uint64_t opens[] = { 0, 1, 200, UINT64_C(1) << 40 };
+    static const uint64_t notionals[] = { 0, 9500000, 20000000, UINT64_MAX };
+    uint64_t passed = 0;
+    limits.shares_max = 100;
+#define EACH(array, i) for (size_t i = 0; i < sizeof array / sizeof array[0]; i++)
+    EACH(prices, a)
+    EACH(shares, b)
+    EACH(replaced, c)
+    EACH(lasts, d)
+    EACH(positions, e)
+    EACH(opens, f)
+    EACH(notionals, g)
+    for (unsigned bits = 0; bits < 16; bits++) {
+        order = (struct risk_order){ bits & 1 ? BOOK_SELL : BOOK_BUY, prices[a], shares[b], replaced[c] };
+        state.last_price = lasts[d];
+        state.position = positions[e];
+        state.open_shares[order.side] = opens[f];
+        state.open_shares[book_other(order.side)] = UINT64_C(1) << 50; /* the other side's do not count */
+        limits.notional_max = notionals[g];
+        limits.may_sell_short = bits & 2;
+        state.open_count = bits & 4 ? limits.open_max : 0;
+        state.rate_ns = bits & 8 ? state.now_ns - NS_PER_S + 1 : 0;
+        bool passes = risk_check(&limits, &state, &order) == RISK_PASSED;
+        if (passes != may_leave())
+            fail_msg("price %u shares %u replaced %u last %u bits %u", order.price, order.shares, order.replaced_shares,
+                     state.last_price, bits);
+        passed += passes;
+    }
+    assert_true(passed > 1000);
+}
+
+/* ---- strategies ---- */
+
+static struct strategy_settings settings;
+static struct book_top top;
+static struct ouch_symbol own;
+static struct strategy_order wanted;
+
+static void set_market(uint32_t bid, uint64_t bid_shares, uint32_t ask, uint64_t ask_shares)
+{
+    memset(&own, 0, sizeof own);
+    memset(&top, 0, sizeof top);
+    top.price[BOOK_BUY] = bid, top.shares[BOOK_BUY] = bid_shares;
+    top.price[BOOK_SELL] = ask, top.shares[BOOK_SELL] = ask_shares;
+    settings = (struct strategy_settings){ .shares = 100, .position_max = 250, .buy_at = 1000, .sell_at = 2000 };
+}
+
+static void assert_wanted(enum strategy_kind kind, enum book_side side, uint32_t price, uint32_t shares)
+{
+    assert_int_equal(wanted.kind, kind);
+    assert_int_equal(wanted.side, side);
+    assert_int_equal(wanted.price, price);
+    assert_int_equal(wanted.shares, shares);
+}
+
+TEST(take_buys_and_sells_at_its_limits)
+{
+    set_market(900, 500, 1001, 500);
+    assert_false(strategy_take(&settings, &top, &own, &wanted));
+    top.price[BOOK_SELL] = 1000;
+    assert_true(strategy_take(&settings, &top, &own, &wanted));
+    assert_wanted(STRATEGY_ENTER, BOOK_BUY, 1000, 100);
+    assert_true(wanted.immediate);
+    top.shares[BOOK_SELL] = 7; /* no more than there is */
+    strategy_take(&settings, &top, &own, &wanted);
+    assert_int_equal(wanted.shares, 7);
+    own.open_shares[BOOK_BUY] = 7; /* one at a time */
+    assert_false(strategy_take(&settings, &top, &own, &wanted));
+    set_market(2000, 500, 2010, 500);
+    own.position = -200;
+    assert_true(strategy_take(&settings, &top, &own, &wanted));
+    assert_wanted(STRATEGY_ENTER, BOOK_SELL, 2000, 50);
+    own.position = -250;
+    assert_false(strategy_take(&settings, &top, &own, &wanted));
+    set_market(0, 0, 0, 0);
+    assert_false(strategy_take(&settings, &top, &own, &wanted));
+    set_market(3000, 5, 4000, 5);
+    settings.sell_at = 0;
+    assert_false(strategy_take(&settings, &top, &own, &wanted));
+}
+
+TEST(join_quotes_both_sides_and_follows_the_market)
+{
+    set_market(900, 500, 1001, 500);
+    assert_true(strategy_join(&settings, &top, &own, &wanted));
+    assert_wanted(STRATEGY_ENTER, BOOK_BUY, 900, 100);
+    own.own[BOOK_BUY] = (struct ouch_order){ .reference = 1, .state = OUCH_SENT, .price = 900, .open_shares = 100 };
+    own.open_shares[BOOK_BUY] = 100;
+    assert_true(strategy_join(&settings, &top, &own, &wanted));
+    assert_wanted(STRATEGY_ENTER, BOOK_SELL, 1001, 100);
+    own.own[BOOK_SELL] = (struct ouch_order){ .reference = 2, .state = OUCH_OPEN, .price = 1001, .open_shares = 60 };
+    own.own[BOOK_BUY].state = OUCH_OPEN;
+    assert_false(strategy_join(&settings, &top, &own, &wanted));
+    top.price[BOOK_BUY] = 910;
+    assert_true(strategy_join(&settings, &top, &own, &wanted));
+    assert_wanted(STRATEGY_REPLACE, BOOK_BUY, 910, 100);
+    own.own[BOOK_BUY].executed = true;
+    assert_true(strategy_join(&settings, &top, &own, &wanted));
+    assert_int_equal(wanted.kind, STRATEGY_CANCEL);
+    own.own[BOOK_BUY].cancelling = true;
+    assert_false(strategy_join(&settings, &top, &own, &wanted));
+    top.price[BOOK_SELL] = 0; /* nobody is left there to join */
+    assert_true(strategy_join(&settings, &top, &own, &wanted));
+    assert_wanted(STRATEGY_CANCEL, BOOK_SELL, 0, 60);
+}
+
+TEST(strategies_never_exceed_their_position)
+{
+    random_seed(3);
+    for (int i = 0; i < 200000; i++) {
+        set_market(1 + (uint32_t)random_below(2500), 1 + random_below(300), 1 + (uint32_t)random_below(2500),
+                   1 + random_below(300));
+        own.position = (int64_t)random_below(700) - 350;
+        own.open_shares[BOOK_BUY] = random_below(3) * 100;
+        own.open_shares[BOOK_SELL] = random_below(3) * 100;
+        strategy *const both[] = { strategy_take, strategy_join };
+        for (int k = 0; k < 2; k++) {
+            if (!both[k](&settings, &top, &own, &wanted))
+                continue;
+            assert_int_equal(wanted.kind, STRATEGY_ENTER);
+            int64_t sign = wanted.side == BOOK_BUY ? 1 : -1;
+            int64_t worst = sign * own.position + (int64_t)own.open_shares[wanted.side] + wanted.shares;
+            assert_true(wanted.shares > 0 && wanted.shares <= 100 && worst <= 250);
+        }
+    }
+}

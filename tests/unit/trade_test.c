@@ -1,0 +1,523 @@
+/* app/trade/ as a program, over a transport that the test plays: from a datagram of the feed to the order's bytes, and
+ * everything that must keep an order back. */
+#include <stdio.h>
+
+#include "app/program.h"
+#include "app/service/service.h"
+#include "app/service/settings.h"
+#include "app/service/stats.h"
+#include "app/trade/book.h"
+#include "app/trade/mold.h"
+#include "app/trade/ouch.h"
+#include "app/trade/settings.h"
+#include "app/trade/soup.h"
+#include "app/trade/trade.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "tests/lib/fake_transport.h"
+#include "tests/lib/test.h"
+#include "tests/lib/trade_messages.h"
+
+#define WORDS                                                                                                          \
+    "feed.a=0.0.0.0:5001 feed.b=0.0.0.0:5002 rerequest=10.0.2.2:5003 snapshot=10.0.2.2:5004 orders=10.0.2.2:5005 "     \
+    "user=USER passwd=PW symbols=AAAA,BB orders.max=1024 shares=100 "
+enum { EXCHANGE = 0x0a000202, SNAPSHOT = 5004, ORDERS = 5005, LOCATE = 7, PRICE = 1000000, REREQUEST_PORT = 26410 };
+
+static uint64_t now_ns, sequence, responses;
+static uint8_t m[128], packet[2048];
+static int orders; /* the orders' connection */
+static uint32_t seen_bytes;
+static enum program_verdict verdict;
+
+static uint64_t clock_now(void) { return now_ns; }
+
+static void turn(uint64_t ns)
+{
+    now_ns += ns;
+    verdict = program.turn(now_ns);
+    trade_check();
+}
+
+/* Lets time pass, a turn each millisecond. */
+static void pass(uint64_t ns)
+{
+    for (uint64_t end_ns = now_ns + ns; now_ns < end_ns;)
+        turn(NS_PER_MS);
+}
+
+/* ---- the exchange ---- */
+
+static void send_feed(uint16_t port, const char *session, uint64_t number, uint32_t bytes)
+{
+    uint32_t head = mold_head(packet, session, number, bytes > 0);
+    if (bytes > 0)
+        head += mold_block(packet + head, m, bytes);
+    fake_datagram(EXCHANGE, 9, port, packet, head);
+    turn(1000);
+}
+
+static void feed(uint32_t bytes) { send_feed(5001, MOLD_TEST_SESSION, sequence++, bytes); }
+
+static void respond(uint32_t bytes)
+{
+    fake_data(orders, packet, soup_packet(packet, 'S', m, bytes));
+    responses++;
+    turn(1000);
+}
+
+/* Returns true if the program has sent exactly these bytes over the orders' connection since the last call. */
+static bool has_sent(const char *bytes, uint32_t count)
+{
+    const struct fake_connection *c = &fake.connections[orders];
+    bool equal = c->sent_bytes - seen_bytes == count && memcmp(c->sent + seen_bytes, bytes, count) == 0;
+    seen_bytes = c->sent_bytes;
+    return equal;
+}
+
+static bool has_sent_nothing(void) { return has_sent("", 0); }
+
+static void log_in(const char *session, uint32_t next_reference)
+{
+    for (int i = 0; i < 3000 && fake_to(ORDERS) < 0; i++)
+        turn(NS_PER_MS);
+    orders = fake_to(ORDERS);
+    assert_true(orders >= 0);
+    fake_connected(orders);
+    pass(2 * NS_PER_MS);
+    assert_int_equal(fake.connections[orders].sent_bytes, SOUP_LOGIN_BYTES);
+    fake_data(orders, packet, soup_accepted(packet, session, responses + 1));
+    pass(2 * NS_PER_MS);
+    seen_bytes = SOUP_LOGIN_BYTES;
+    assert_true(has_sent("\0\2UQ", 4));
+    respond(ouch_response(m, 'Q', next_reference, 13));
+}
+
+static void start(const char *words)
+{
+    static struct settings settings;
+    const struct program_machine machine = { .tsc_khz = 1000000, .now_ns = clock_now, .secret = { 1, 2, 3 } };
+    char text[1024];
+    snprintf(text, sizeof text, "%s%s", WORDS, words);
+    service_settings_begin(&settings, program.name, program.settings, NULL);
+    settings_add(&settings, "test", text, strlen(text));
+    assert_true(settings_finish(&settings));
+    fake_reset();
+    stats_clear();
+    now_ns = 10 * NS_PER_S;
+    sequence = 1;
+    responses = 0;
+    assert_null(service_init(machine.secret, false, now_ns));
+    assert_null(program.init(&machine, now_ns));
+}
+
+/* Opens the market for AAAA at a last price of PRICE, with a wide book. */
+static void open_market(void)
+{
+    feed(itch_directory(m, LOCATE, "AAAA"));
+    feed(itch_action(m, LOCATE, 'T'));
+    feed(itch_event(m, ITCH_MARKET_OPENS));
+    feed(itch_trade(m, LOCATE, PRICE));
+    feed(itch_add(m, LOCATE, 1, 'B', 500, PRICE - 10000));
+    feed(itch_add(m, LOCATE, 2, 'S', 500, PRICE + 10000));
+}
+
+static void start_ready(const char *words)
+{
+    start(words);
+    log_in("S1", 1);
+    pass(2 * OUCH_QUIET_NS);
+    open_market();
+    pass(10 * NS_PER_MS);
+    assert_true(has_sent_nothing());
+}
+
+BEFORE_EACH() { start_ready("strategy=take take.buy=100 take.sell=120"); }
+
+#define ENTER_1 "\0\60UO\0\0\0\1B\0\0\0\144AAAA    \0\0\0\0\0\17\102\1003YPNNperegrine     \0\0"
+enum { ENTER_BYTES = SOUP_HEAD_BYTES + OUCH_ENTER_BYTES };
+
+/* Puts an order into the book that the strategy takes. */
+static void trigger(uint64_t reference) { feed(itch_add(m, LOCATE, reference, 'S', 400, PRICE)); }
+
+static uint64_t counter(const char *name)
+{
+    struct counter c;
+    for (size_t i = 0; stats_counter(NULL, i, &c); i++)
+        if (strcmp(c.name, name) == 0)
+            return *c.value;
+    fail_msg("there is no counter %s", name);
+    return 0;
+}
+
+/* ---- the way of a tick ---- */
+
+TEST(tick_that_reaches_the_limit_sends_the_order_in_the_same_turn)
+{
+    trigger(10);
+    assert_true(has_sent(ENTER_1, ENTER_BYTES));
+    assert_int_equal(counter("trade.orders"), 1);
+    pass(500 * NS_PER_MS); /* one at a time */
+    assert_true(has_sent_nothing());
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    respond(ouch_executed(m, 1, 100, PRICE, 1));
+    assert_int_equal(ouch_symbol(0)->position, 100);
+    pass(2 * NS_PER_MS); /* the offer still stands */
+    assert_int_equal(fake.connections[orders].sent_bytes - seen_bytes, ENTER_BYTES);
+    assert_int_equal(counter("market.AAAA.long"), 100);
+    assert_int_equal(counter("market.AAAA.open_buy"), 100);
+}
+
+TEST(order_is_prepared_before_it_is_known)
+{
+    const struct fake_connection *c = &fake.connections[orders];
+    assert_int_equal(c->prepared_bytes, SOUP_HEAD_BYTES + OUCH_ENTER_FIXED_BYTES);
+    assert_memory_equal(c->message, "\0\60UO\0\0\0\1", 8);
+}
+
+TEST(line_b_brings_what_line_a_has_lost_and_no_order_leaves_twice)
+{
+    uint64_t number = sequence++;
+    uint32_t bytes = itch_add(m, LOCATE, 10, 'S', 400, PRICE);
+    send_feed(5002, MOLD_TEST_SESSION, number, bytes);
+    send_feed(5001, MOLD_TEST_SESSION, number, bytes);
+    assert_true(has_sent(ENTER_1, ENTER_BYTES));
+    assert_int_equal(mold_counters.duplicates, 1);
+}
+
+TEST(gap_is_rerequested_and_the_order_leaves_when_all_is_there)
+{
+    uint64_t lost = sequence++;
+    trigger(10);
+    assert_true(has_sent_nothing());
+    fake.datagram_count = 0;
+    pass(2 * NS_PER_MS);
+    assert_int_equal(fake.datagram_count, 1);
+    assert_int_equal(fake.datagrams[0].to_port, 5003);
+    assert_int_equal(load_be64(fake.datagrams[0].data + 10), lost);
+    assert_int_equal(load_be16(fake.datagrams[0].data + 18), 1);
+    uint32_t head = mold_head(packet, MOLD_TEST_SESSION, lost, 1);
+    head += mold_block(packet + head, m, itch_trade(m, LOCATE, PRICE));
+    fake_datagram(0x01020304, 5003, REREQUEST_PORT, packet, head); /* a stranger's */
+    turn(1000);
+    assert_int_equal(counter("trade.drop_stranger"), 1);
+    assert_true(has_sent_nothing());
+    fake_datagram(EXCHANGE, 5003, REREQUEST_PORT, packet, head);
+    turn(1000);
+    assert_true(has_sent(ENTER_1, ENTER_BYTES));
+}
+
+TEST(join_quotes_replaces_and_cancels)
+{
+    start_ready("strategy=watch");
+    trigger(10);
+    pass(10 * NS_PER_MS);
+    assert_true(has_sent_nothing()); /* watch orders nothing */
+    start("strategy=join risk.short=on");
+    log_in("S1", 5);
+    pass(2 * OUCH_QUIET_NS);
+    open_market();
+    pass(5 * NS_PER_MS);
+    const char *sent = fake.connections[orders].sent + seen_bytes;
+    assert_int_equal(fake.connections[orders].sent_bytes - seen_bytes, 2 * ENTER_BYTES);
+    assert_memory_equal(sent + 3, "O\0\0\0\5B", 6);
+    assert_memory_equal(sent + ENTER_BYTES + 3, "O\0\0\0\6T", 6);
+    seen_bytes = fake.connections[orders].sent_bytes;
+    respond(ouch_accepted(m, 5, 'B', 100, "AAAA", PRICE - 10000, 'L'));
+    respond(ouch_accepted(m, 6, 'T', 100, "AAAA", PRICE + 10000, 'L'));
+    feed(itch_add(m, LOCATE, 30, 'B', 100, PRICE - 5000));
+    assert_memory_equal(fake.connections[orders].sent + seen_bytes, "\0\51UU\0\0\0\5\0\0\0\7\0\0\0\144", 16);
+    seen_bytes = fake.connections[orders].sent_bytes;
+    respond(ouch_replaced_by(m, 5, 7, 'B', 100, "AAAA", PRICE - 5000));
+    respond(ouch_executed(m, 7, 10, PRICE - 5000, 1));
+    feed(itch_add(m, LOCATE, 31, 'B', 100, PRICE - 4000));
+    assert_true(has_sent("\0\12UX\0\0\0\7\0\0\0\0", 12));
+    assert_int_equal(ouch_symbol(0)->position, 10);
+}
+
+/* ---- what holds orders back ---- */
+
+TEST(stop_button_holds_orders_back_and_cancels_those_that_are_open)
+{
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    seen_bytes = fake.connections[orders].sent_bytes;
+    assert_null(trade_set(text_of("stop")));
+    assert_non_null(trade_set(text_of("faster")));
+    turn(1000);
+    assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+    respond(ouch_decrement(m, 1, 100));
+    trigger(11);
+    pass(200 * NS_PER_MS);
+    assert_true(has_sent_nothing());
+    assert_int_equal(counter("pool.trade_stopped"), 1);
+    assert_null(trade_set(text_of("start")));
+    pass(2 * NS_PER_MS);
+    assert_int_equal(fake.connections[orders].sent_bytes - seen_bytes, ENTER_BYTES);
+}
+
+TEST(lost_feed_cancels_and_stops_until_it_is_back)
+{
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    has_sent_nothing();
+    pass(3 * NS_PER_S + 10 * NS_PER_MS);
+    const struct fake_connection *c = &fake.connections[orders];
+    uint32_t cancels = 0;
+    for (uint32_t at = seen_bytes; at < c->sent_bytes; at += 2 + load_be16(c->sent + at))
+        cancels += c->sent[at + 3] == 'X' && c->sent[at + 2] == 'U';
+    assert_int_equal(cancels, 1);
+    respond(ouch_decrement(m, 1, 100));
+    assert_int_equal(counter("trade.feed_losses"), 1);
+    seen_bytes = c->sent_bytes;
+    send_feed(5001, MOLD_TEST_SESSION, sequence, 0); /* a heartbeat */
+    pass(2 * NS_PER_MS);
+    assert_int_equal(c->sent_bytes - seen_bytes, ENTER_BYTES);
+}
+
+/* Each row is something after which the next trigger sends nothing. */
+TEST(nothing_is_ordered_after_bad_input)
+{
+    for (int row = 0; row < 9; row++) {
+        test_before_each();
+        switch (row) {
+        case 0: /* a stock locate without a directory message */
+            feed(itch_add(m, 4711, 9, 'B', 1, PRICE));
+            break;
+        case 1: /* a price that no price field can hold */
+            feed(itch_add(m, LOCATE, 9, 'B', 1, ITCH_PRICE_MAX + 1u));
+            break;
+        case 2: /* a length that is not the type's */
+            feed(itch_add(m, LOCATE, 9, 'B', 1, PRICE) - 1);
+            break;
+        case 3: /* an order that nobody has entered */
+            feed(itch_reduce(m, ITCH_EXECUTED, LOCATE, 99, 1));
+            break;
+        case 4: /* a response about an order that is not ours */
+            respond(ouch_executed(m, 99, 1, PRICE, 1));
+            break;
+        case 5: /* the symbol is halted */
+            feed(itch_action(m, LOCATE, 'H'));
+            break;
+        case 6: /* the market has closed */
+            feed(itch_event(m, ITCH_MARKET_CLOSES));
+            break;
+        case 7: /* the end of the feed's session */
+            fake_datagram(EXCHANGE, 9, 5001, packet, mold_head(packet, MOLD_TEST_SESSION, sequence, 0xffff));
+            break;
+        case 8: /* the orders' session has ended */
+            fake_data(orders, packet, soup_packet(packet, 'Z', NULL, 0));
+            break;
+        }
+        turn(1000);
+        trigger(10);
+        pass(200 * NS_PER_MS);
+        const struct fake_connection *c = &fake.connections[orders];
+        if (c->sent_bytes != seen_bytes)
+            fail_msg("row %d: %u bytes were sent", row, c->sent_bytes - seen_bytes);
+    }
+}
+
+TEST(another_session_of_the_feed_is_dropped)
+{
+    uint32_t bytes = itch_add(m, LOCATE, 10, 'S', 400, PRICE);
+    send_feed(5001, "TOMORROW  ", sequence, bytes);
+    send_feed(5001, "TOMORROW  ", 1, bytes);
+    assert_true(has_sent_nothing());
+    assert_int_equal(mold_counters.drop_session, 2);
+}
+
+TEST(limits_of_the_settings_hold)
+{
+    feed(itch_trade(m, LOCATE, PRICE / 10 * 9));
+    trigger(10);
+    assert_true(has_sent_nothing());
+    assert_int_equal(counter("risk.refused_collar"), 1);
+    feed(itch_trade(m, LOCATE, PRICE / 100 * 96));
+    assert_true(has_sent(ENTER_1, ENTER_BYTES));
+    start_ready("strategy=take take.buy=100 risk.rate=2");
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'D'));
+    respond(ouch_accepted(m, 2, 'B', 100, "AAAA", PRICE, 'D'));
+    pass(150 * NS_PER_MS);
+    assert_int_equal(counter("trade.orders"), 2);
+    assert_true(counter("risk.refused_rate") > 0);
+    pass(NS_PER_S);
+    assert_int_equal(counter("trade.orders"), 3);
+}
+
+/* ---- sessions ---- */
+
+TEST(lost_session_is_resumed_and_open_orders_are_cancelled)
+{
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    fake_closed(orders, TRANSPORT_RESET);
+    pass(100 * NS_PER_MS);
+    for (int i = 0; i < 3; i++) { /* the feed goes on */
+        send_feed(5001, MOLD_TEST_SESSION, sequence, 0);
+        pass(500 * NS_PER_MS);
+    }
+    log_in("S1", 2);
+    assert_memory_equal(fake.connections[orders].sent + 3, "USER  PW        S1                           3", 46);
+    seen_bytes = fake.connections[orders].sent_bytes;
+    pass(90 * NS_PER_MS);
+    assert_true(has_sent_nothing());
+    pass(20 * NS_PER_MS);
+    assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+}
+
+TEST(another_session_of_the_orders_ends_all_trading)
+{
+    fake_closed(orders, TRANSPORT_RESET);
+    for (int i = 0; i < 3; i++) {
+        send_feed(5001, MOLD_TEST_SESSION, sequence, 0);
+        pass(500 * NS_PER_MS);
+    }
+    log_in("S2", 1);
+    pass(300 * NS_PER_MS);
+    trigger(10);
+    pass(300 * NS_PER_MS);
+    assert_true(has_sent_nothing());
+    assert_false(ouch_is_sure());
+}
+
+TEST(refused_login_waits_and_is_said)
+{
+    start("strategy=take take.buy=100");
+    pass(5 * NS_PER_MS);
+    orders = fake_to(ORDERS);
+    fake_connected(orders);
+    pass(5 * NS_PER_MS);
+    fake_data(orders, packet, soup_packet(packet, 'J', "A", 1));
+    pass(5 * NS_PER_MS);
+    assert_int_equal(counter("soup.refused_user"), 1);
+    uint32_t attempts = fake.connect_count;
+    open_market();
+    trigger(10);
+    pass(20 * NS_PER_S);
+    assert_int_equal(fake.connect_count, attempts);
+    pass(11 * NS_PER_S);
+    assert_int_equal(fake.connect_count, attempts + 1);
+}
+
+TEST(heartbeats_keep_the_session_and_silence_ends_it)
+{
+    pass(1100 * NS_PER_MS);
+    assert_true(has_sent("\0\1R", 3));
+    uint32_t attempts = fake.connect_count;
+    pass(17 * NS_PER_S);
+    assert_int_equal(fake.connect_count, attempts + 1);
+}
+
+/* ---- snapshots ---- */
+
+static void snapshot(int id, uint32_t bytes)
+{
+    fake_data(id, packet, soup_packet(packet, 'S', m, bytes));
+    turn(1000);
+}
+
+TEST(gap_that_stays_is_closed_by_a_snapshot)
+{
+    sequence += 3;
+    feed(itch_add(m, LOCATE, 50, 'B', 10, PRICE - 9000));
+    for (int i = 0; i < 600 && fake_to(SNAPSHOT) < 0; i++) {
+        if (i % 100 == 0)
+            send_feed(5001, MOLD_TEST_SESSION, sequence, 0);
+        turn(NS_PER_MS);
+    }
+    int id = fake_to(SNAPSHOT);
+    assert_true(id >= 0 && mold_is_lost());
+    fake_connected(id);
+    pass(3 * NS_PER_MS);
+    fake_data(id, packet, soup_accepted(packet, "SNAP", 1));
+    turn(1000);
+    snapshot(id, itch_event(m, ITCH_MARKET_OPENS));
+    snapshot(id, itch_directory(m, LOCATE, "AAAA"));
+    snapshot(id, itch_action(m, LOCATE, 'T'));
+    snapshot(id, itch_add(m, LOCATE, 2, 'S', 500, PRICE + 10000));
+    trigger(60);
+    assert_true(has_sent_nothing() && mold_is_lost());
+    m[0] = 'G';
+    snprintf((char *)m + 1, 21, "%20llu", (unsigned long long)(sequence - 2));
+    snapshot(id, 21);
+    pass(2 * NS_PER_MS);
+    assert_true(mold_is_current() && book_is_whole());
+    assert_int_equal(book_top(0)->price[BOOK_BUY], PRICE - 9000);
+    assert_int_equal(book_top(0)->price[BOOK_SELL], PRICE);
+    assert_true(fake.connections[id].aborted_by_us || fake.connections[id].closed_by_us);
+    assert_true(has_sent_nothing()); /* without a last price there is no collar */
+    feed(itch_trade(m, LOCATE, PRICE));
+    assert_true(has_sent(ENTER_1, ENTER_BYTES));
+}
+
+/* ---- the way home ---- */
+
+TEST(open_orders_are_cancelled_before_the_program_ends)
+{
+    start_ready("strategy=take take.buy=100 deadline=20");
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    seen_bytes = fake.connections[orders].sent_bytes;
+    while (now_ns < 30 * NS_PER_S + 5 * NS_PER_MS) {
+        send_feed(5001, MOLD_TEST_SESSION, sequence, 0);
+        fake_data(orders, packet, soup_packet(packet, 'H', NULL, 0));
+        pass(NS_PER_S / 4);
+        assert_int_equal(verdict, PROGRAM_ON);
+    }
+    const struct fake_connection *c = &fake.connections[orders];
+    assert_memory_equal(c->sent + c->sent_bytes - 12, "\0\12UX\0\0\0\1\0\0\0\0", 12);
+    respond(ouch_decrement(m, 1, 100));
+    assert_int_equal(verdict, PROGRAM_DEADLINE);
+    start_ready("strategy=take take.buy=100 deadline=20");
+    trigger(10);
+    for (int i = 0; i < 25 && verdict == PROGRAM_ON; i++) /* nobody answers: a second is enough */
+        pass(NS_PER_S);
+    assert_int_equal(verdict, PROGRAM_DEADLINE);
+}
+
+TEST(signal_ends_the_program_after_its_cancellations)
+{
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    seen_bytes = fake.connections[orders].sent_bytes;
+    service_leave();
+    turn(1000);
+    assert_int_equal(verdict, PROGRAM_ON);
+    turn(1000);
+    assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+    assert_int_equal(verdict, PROGRAM_ON);
+    respond(ouch_decrement(m, 1, 100));
+    assert_int_equal(verdict, PROGRAM_GG);
+    start_ready("strategy=take take.buy=100 cancel.on.exit=off");
+    trigger(10);
+    service_leave();
+    turn(1000);
+    assert_int_equal(verdict, PROGRAM_GG);
+}
+
+TEST(settings_refuse_what_makes_no_sense)
+{
+    static const struct {
+        const char *words, *message;
+    } rows[] = {
+        { "strategy=take", "needs take.buy=" },
+        { "strategy=take take.buy=5 take.sell=5", "is not less than" },
+        { "shares=200", "more than risk.shares=" },
+        { "take.buy=1.23456", "take.buy=" },
+        { "take.buy=200001", "take.buy=" },
+        { "take.buy=0", "take.buy=" },
+        { "symbols=A,B", "symbols" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        static struct settings settings;
+        char text[1024];
+        snprintf(text, sizeof text, "feed.a=0.0.0.0:1 orders=10.0.2.2:5005 user=U passwd= symbols=AAAA %s",
+                 rows[i].words);
+        service_settings_begin(&settings, program.name, program.settings, NULL);
+        settings_add(&settings, "test", text, strlen(text));
+        assert_false(settings_finish(&settings));
+        assert_non_null(strstr(settings.error, rows[i].message));
+    }
+}
