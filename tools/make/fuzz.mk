@@ -18,7 +18,8 @@ $(FUZZ_LIB): $(patsubst %.c,$(BUILD)/fuzz/%.o,$(FUZZ_LIB_SOURCES))
 	@rm -f $@
 	ar qcs $@ $^
 
-$(BUILD)/fuzz/digest: $(patsubst %.c,$(BUILD)/fuzz/%.o,$(filter-out app/digest/program.c,$(wildcard app/digest/*.c)))
+$(foreach name,digest trade,$(eval $(BUILD)/fuzz/$(name): \
+	$(patsubst %.c,$(BUILD)/fuzz/%.o,$(filter-out app/$(name)/program.c,$(wildcard app/$(name)/*.c)))))
 
 FUZZ_PURE := $(patsubst tests/fuzz/%_fuzz.c,$(BUILD)/fuzz/%,\
 	$(filter-out %_stack_fuzz.c,$(wildcard tests/fuzz/*_fuzz.c)))
