@@ -19,14 +19,17 @@
  *                    device's doorbell rings (the model always wants it)
  *     burst-to-post  the player's turn begins, a burst of 100 digits in the used ring -> the POST of the answer that
  *                    ends with its last digit is published
+ *     trade          the trading program's turn begins, a datagram of one message in the used ring -> the order that
+ *                    the message triggers is published (app/trade/)
+ *     trade-bulk     40 datagrams of 36 messages in the ring -> all are in the book; the time of one message
  *     bulk           40 full segments in the ring -> all handed to the application and acknowledged (one idle call);
  *                    the device vouches
  *     bulk-sum       the same, and the stack sums them
  *
  * Everything else (the device's copies, acknowledgements, idle work) lies between the timed parts. The bursts are drawn
  * before the first timed part. `cold` walks 64 MB before each; the frame comes into the ring after that, as from a
- * device. `rested` (burst-to-post only) then lets the loop turn for two milliseconds: the state of the caches a while
- * after another program has used them.
+ * device. `rested` (burst-to-post and trade) then lets the loop turn for two milliseconds: the state of the caches a
+ * while after another program has used them.
  *
  * With `captured` and `count-captured` a capture keeps 128 bytes of each frame (net/capture.h); the caches are warm. */
 #define _GNU_SOURCE
@@ -45,6 +48,8 @@
 #include "app/matcher/matcher.h"
 #include "app/player/player.h"
 #include "app/service/stats.h"
+#include "app/trade/book.h"
+#include "app/trade/trade.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/cycles.h"
@@ -54,6 +59,8 @@
 #include "net/capture.h"
 #include "net/transport.h"
 #include "tests/bench/bench_peer.h"
+#include "tests/bench/bench_trade.h"
+#include "tests/lib/packet.h"
 #include "tests/lib/player_setup.h"
 #include "tests/lib/virtio_model.h"
 
@@ -499,9 +506,96 @@ static uint64_t time_burst(bool cold)
     return cycles;
 }
 
+/* ---- Trading ---- */
+
+static void trade_turns(int turns)
+{
+    for (int i = 0; i < turns; i++) {
+        now_ns += STEP_NS;
+        ASSERT(trade_turn(now_ns) == PROGRAM_ON);
+        wire_turn();
+    }
+}
+
+/* Writes the frame of a datagram of the feed. */
+static uint32_t feed_frame(uint8_t *frame, const uint8_t *datagram, uint32_t bytes)
+{
+    uint8_t udp[8 + BENCH_TRADE_DATAGRAM_BYTES_MAX] = { 0 };
+    store_be16(udp, BENCH_TRADE_FEED_PORT);
+    store_be16(udp + 2, BENCH_TRADE_FEED_PORT);
+    store_be16(udp + 4, (uint16_t)(8 + bytes));
+    memcpy(udp + 8, datagram, bytes);
+    packet_ethernet(frame, bench_peer_of(BENCH_TRADE_ORDERS_PORT)->mac, bench_peer_mac, ETHERNET_TYPE_IPV4);
+    return 14 + packet_around(frame + 14, IPV4_PROTOCOL_UDP, BENCH_PEER_ADDRESS, BENCH_ADDRESS, udp, 8 + bytes);
+}
+
+static void feed(uint32_t (*write)(uint8_t *datagram))
+{
+    uint8_t datagram[BENCH_TRADE_DATAGRAM_BYTES_MAX], frame[NETDEV_FRAME_BYTES_MAX];
+    deliver(frame, feed_frame(frame, datagram, write(datagram)));
+}
+
+static void answer(uint32_t (*write)(uint8_t *packets))
+{
+    uint8_t packets[256], frame[512];
+    struct bench_peer *peer = bench_peer_of(BENCH_TRADE_ORDERS_PORT);
+    deliver(frame, bench_peer_segment(peer, frame, packets, write(packets), (uint32_t)(now_ns / 1000000)));
+}
+
+static void trade_start(void)
+{
+    enum { SETTLE_TURNS = 1200 }; /* the session is ready 100 ms after a response */
+    bench_trade_start(platform_tsc_khz(), now_ns);
+    trade_turns(30);
+    answer(bench_trade_login);
+    trade_turns(30);
+    answer(bench_trade_query);
+    trade_turns(SETTLE_TURNS);
+    feed(bench_trade_market);
+    trade_turns(30);
+}
+
+static uint64_t time_trade(bool cold)
+{
+    uint8_t datagram[BENCH_TRADE_DATAGRAM_BYTES_MAX], frame[NETDEV_FRAME_BYTES_MAX];
+    uint32_t bytes = feed_frame(frame, datagram, bench_trade_tick(datagram));
+    uint64_t orders = bench_trade_orders();
+    caches_cool(cold);
+    for (int turns = 0; cold && rests && turns < REST_TURNS; turns++) {
+        now_ns += STEP_NS;
+        ASSERT(trade_turn(now_ns) == PROGRAM_ON);
+    }
+    deliver(frame, bytes);
+    timed_begin(true);
+    trade_turn(now_ns);
+    uint64_t cycles = timed_end();
+    ASSERT(bench_trade_orders() == orders + 1);
+    trade_turns(2);
+    answer(bench_trade_response);
+    feed(bench_trade_end);
+    trade_turns(12); /* risk.rate= is not reached */
+    return cycles;
+}
+
+/* Times a message of a batch. */
+static uint64_t time_trade_bulk(bool cold)
+{
+    uint64_t before = book_counters.messages;
+    caches_cool(cold);
+    for (int i = 0; i < BULK_COUNT; i++)
+        feed(bench_trade_bulk);
+    timed_begin(false);
+    while (book_counters.messages < before + BULK_COUNT * BENCH_TRADE_BULK_MESSAGES)
+        trade_turn(now_ns);
+    uint64_t cycles = timed_end();
+    ASSERT(book_is_whole());
+    trade_turns(2);
+    return cycles / (BULK_COUNT * BENCH_TRADE_BULK_MESSAGES);
+}
+
 /* ---- Main ---- */
 
-enum row { SEGMENT_IN, ANSWER_OUT, BURST, BULK };
+enum row { SEGMENT_IN, ANSWER_OUT, BURST, BULK, TRADE, TRADE_BULK };
 
 static uint64_t time_one(enum row row, bool cold, int connection)
 {
@@ -510,6 +604,8 @@ static uint64_t time_one(enum row row, bool cold, int connection)
     return row == SEGMENT_IN   ? time_segment_in(cold)
            : row == ANSWER_OUT ? time_answer_out(cold, connection)
            : row == BULK       ? time_bulk(cold)
+           : row == TRADE      ? time_trade(cold)
+           : row == TRADE_BULK ? time_trade_bulk(cold)
                                : time_burst(cold);
 }
 
@@ -569,6 +665,8 @@ int main(int argc, char **argv)
         { "segment-in-sum", SEGMENT_IN, true },
         { "answer-out", ANSWER_OUT, false },
         { "burst-to-post", BURST, false },
+        { "trade", TRADE, false },
+        { "trade-bulk", TRADE_BULK, false },
         { "bulk", BULK, false },
         { "bulk-sum", BULK, true },
     };
@@ -609,6 +707,8 @@ int main(int argc, char **argv)
     if (row == BURST) {
         bursts_draw(WARM_UP + 2 * count);
         player_start();
+    } else if (row == TRADE || row == TRADE_BULK) {
+        trade_start();
     } else {
         connection = open_connection(row == ANSWER_OUT ? SUBMIT_PORT : FEED_PORT);
     }

@@ -24,6 +24,8 @@ ROWS = [("segment-in", "warm", WARM, 60, 0.25), ("segment-in-sum", "warm", WARM,
         ("segment-in", "cold", COLD, None, 0.5), ("answer-out", "cold", COLD, None, 0.5),
         ("burst-to-post", "cold", COLD, None, 0.5), ("burst-to-post", "rested", COLD, None, None),
         ("bulk", "warm", BULK, None, None), ("bulk-sum", "warm", BULK, None, None),
+        ("trade", "warm", WARM, 150, None), ("trade", "rested", COLD, 500, None),
+        ("trade-bulk", "warm", BULK, 40, None),
         ("segment-in", "captured", WARM, None, None), ("answer-out", "captured", WARM, None, None),
         ("burst-to-post", "captured", WARM, None, None), ("bulk", "captured", BULK, None, None)]
 BATCH_BITS = 40 * 1460 * 8      # a `bulk` batch: BULK_COUNT full frames; timestamps take 12 bytes of each

@@ -68,7 +68,8 @@ BENCH_NET_COMMON := tests/bench/bench_net.c tests/bench/bench_peer.c tests/lib/d
 	tests/lib/virtio_model.c $(addprefix drivers/virtio/,net.c net_init.c net_twin.c virtqueue.c) host/platform.c \
 	$(wildcard base/*.c) kernel/settings.c tests/lib/player_setup.c $(APP_TESTED)
 define bench_net
-$(BUILD)/host/tests/bench/bench_net-$(1): $(patsubst %.c,$(BUILD)/host/%.o,$(BENCH_NET_COMMON) $(NET_SOURCES_$(1)))
+$(BUILD)/host/tests/bench/bench_net-$(1): $(patsubst %.c,$(BUILD)/host/%.o,$(BENCH_NET_COMMON) \
+		tests/bench/bench_trade.c $(filter-out app/trade/program.c,$(wildcard app/trade/*.c)) $(NET_SOURCES_$(1)))
 	$$(CC) -Wl,--wrap=matcher_begin,--wrap=matcher_next -o $$@ $$^ -lgmp
 endef
 $(foreach stack,own lwip,$(eval $(call bench_net,$(stack))))

@@ -1,0 +1,113 @@
+#include "tests/bench/bench_trade.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/service/service.h"
+#include "app/service/settings.h"
+#include "app/service/stats.h"
+#include "app/trade/ouch.h"
+#include "app/trade/settings.h"
+#include "app/trade/trade.h"
+#include "base/assert.h"
+#include "tests/lib/trade_messages.h"
+
+enum { LOCATE = 7, PRICE = 1000000, SHARES = 100, BULK_LEVELS = 20 };
+
+static struct {
+    uint64_t sequence, reference, tick_reference, bulk_reference;
+    uint32_t order;
+    bool bulk_deletes;
+} exchange;
+
+static uint64_t stands_still(void) { return 0; }
+
+void bench_trade_start(uint64_t tsc_khz, uint64_t now_ns)
+{
+    static const char words[] =
+        "feed.a=0.0.0.0:26400 orders=10.0.2.2:26404 user=BENCH passwd=BENCH symbols=AAAA,BB,CCC "
+        "strategy=take take.buy=100 risk.rate=1000";
+    static struct settings settings;
+    const struct program_machine machine = { .tsc_khz = tsc_khz, .now_ns = stands_still, .secret = { 7 } };
+    service_settings_begin(&settings, "trade", &trade_settings_table, NULL);
+    settings_add(&settings, "bench", words, sizeof words - 1);
+    ASSERT(settings_finish(&settings));
+    stats_clear();
+    ASSERT(service_init(machine.secret, false, now_ns) == NULL);
+    ASSERT(trade_init(&machine, now_ns) == NULL);
+    exchange.sequence = exchange.reference = 1;
+}
+
+uint32_t bench_trade_login(uint8_t *packets) { return soup_accepted(packets, "BENCH", 1); }
+
+uint32_t bench_trade_query(uint8_t *packets)
+{
+    uint8_t response[16];
+    return soup_packet(packets, 'S', response, ouch_response(response, 'Q', 1, 13));
+}
+
+/* Begins a datagram of `count` messages. */
+static uint32_t begin(uint8_t *datagram, uint32_t count)
+{
+    uint64_t sequence = exchange.sequence;
+    exchange.sequence += count;
+    return mold_head(datagram, MOLD_TEST_SESSION, sequence, (uint16_t)count);
+}
+
+uint32_t bench_trade_market(uint8_t *datagram)
+{
+    uint8_t m[64];
+    uint32_t bytes = begin(datagram, 6);
+    bytes += mold_block(datagram + bytes, m, itch_directory(m, LOCATE, "AAAA"));
+    bytes += mold_block(datagram + bytes, m, itch_action(m, LOCATE, 'T'));
+    bytes += mold_block(datagram + bytes, m, itch_event(m, ITCH_MARKET_OPENS));
+    bytes += mold_block(datagram + bytes, m, itch_trade(m, LOCATE, PRICE));
+    bytes += mold_block(datagram + bytes, m, itch_add(m, LOCATE, exchange.reference++, 'B', SHARES, PRICE - 5000));
+    bytes += mold_block(datagram + bytes, m, itch_add(m, LOCATE, exchange.reference++, 'S', SHARES, PRICE + 5000));
+    return bytes;
+}
+
+uint32_t bench_trade_tick(uint8_t *datagram)
+{
+    uint8_t m[64];
+    uint32_t bytes = begin(datagram, 1);
+    exchange.tick_reference = exchange.reference++;
+    return bytes + mold_block(datagram + bytes, m, itch_add(m, LOCATE, exchange.tick_reference, 'S', SHARES, PRICE));
+}
+
+uint32_t bench_trade_response(uint8_t *packets)
+{
+    uint8_t response[64];
+    uint32_t bytes = ouch_accepted(response, ++exchange.order, 'B', SHARES, "AAAA", PRICE, 'D');
+    return soup_packet(packets, 'S', response, bytes);
+}
+
+uint32_t bench_trade_end(uint8_t *datagram)
+{
+    uint8_t m[64];
+    uint32_t bytes = begin(datagram, 1);
+    return bytes + mold_block(datagram + bytes, m, itch_reduce(m, ITCH_DELETE, LOCATE, exchange.tick_reference, 0));
+}
+
+uint32_t bench_trade_bulk(uint8_t *datagram)
+{
+    uint8_t m[64];
+    uint32_t bytes = begin(datagram, BENCH_TRADE_BULK_MESSAGES);
+    if (!exchange.bulk_deletes) {
+        exchange.bulk_reference = exchange.reference;
+        exchange.reference += BENCH_TRADE_BULK_MESSAGES;
+    }
+    for (uint64_t i = 0; i < BENCH_TRADE_BULK_MESSAGES; i++) {
+        uint64_t reference = exchange.bulk_reference + i;
+        uint32_t price = PRICE - 10000 - (uint32_t)(reference * 7 % BULK_LEVELS) * 100;
+        bytes += mold_block(datagram + bytes, m,
+                            exchange.bulk_deletes ? itch_reduce(m, ITCH_DELETE, LOCATE, reference, 0)
+                                                  : itch_add(m, LOCATE, reference, 'B', SHARES, price));
+    }
+    exchange.bulk_deletes = !exchange.bulk_deletes;
+    ASSERT(bytes <= BENCH_TRADE_DATAGRAM_BYTES_MAX);
+    return bytes;
+}
+
+uint64_t bench_trade_orders(void) { return ouch_counters.entered; }
