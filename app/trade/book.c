@@ -125,14 +125,14 @@ bool book_clear_slice(void)
     return true;
 }
 
-const struct book_top *book_top(uint32_t symbol)
+HOT const struct book_top *book_top(uint32_t symbol)
 {
     ASSERT(symbol < BOOK_SYMBOL_COUNT_MAX);
     return &book.tops[symbol];
 }
 
-bool book_is_whole(void) { return book.whole; }
-bool book_market_is_open(void) { return book.open; }
+HOT bool book_is_whole(void) { return book.whole; }
+HOT bool book_market_is_open(void) { return book.open; }
 
 /* Counts a message that is dropped although a book would have changed. */
 NOT_HOT static int drop(uint64_t *counter)
@@ -176,8 +176,10 @@ static inline bool level_add(struct side *s, uint32_t key, uint32_t shares)
     }
     if (s->count == BOOK_LEVEL_COUNT_MAX)
         return false;
-    memmove(&s->keys[at + 1], &s->keys[at], (s->count - at) * sizeof s->keys[0]);
-    memmove(&s->shares[at + 1], &s->shares[at], (s->count - at) * sizeof s->shares[0]);
+    if (at < s->count) { /* the best level moves nothing, and calls nobody */
+        memmove(&s->keys[at + 1], &s->keys[at], (s->count - at) * sizeof s->keys[0]);
+        memmove(&s->shares[at + 1], &s->shares[at], (s->count - at) * sizeof s->shares[0]);
+    }
     s->keys[at] = key;
     s->shares[at] = shares;
     s->count++;

@@ -74,7 +74,7 @@ void mold_init(uint64_t gap_wait_ns)
         mold.stored[i] = (uint16_t)i;
 }
 
-bool mold_is_current(void) { return mold.begun && !mold.ended && !mold.lost && mold.next == mold.announced; }
+HOT bool mold_is_current(void) { return mold.begun && !mold.ended && !mold.lost && mold.next == mold.announced; }
 bool mold_is_lost(void) { return mold.lost; }
 bool mold_has_ended(void) { return mold.ended; }
 uint64_t mold_heard_ns(void) { return mold.heard_ns; }
@@ -313,7 +313,7 @@ NOT_HOT bool mold_advance(void)
     return false;
 }
 
-bool mold_has_backlog(void) { return mold.unsettled && !mold.lost; }
+HOT bool mold_has_backlog(void) { return mold.unsettled && !mold.lost; }
 
 void mold_resume(uint64_t sequence, uint64_t now_ns)
 {

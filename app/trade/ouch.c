@@ -72,11 +72,11 @@ void ouch_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count
     ouch_levels = (struct ouch_levels){ 0, 1, 1 };
 }
 
-bool ouch_is_ready(void) { return ouch.ready; }
-bool ouch_is_sure(void) { return ouch.sure; }
-bool ouch_has_room(void) { return ouch.live_count < OUCH_ORDER_COUNT_MAX; }
+HOT bool ouch_is_ready(void) { return ouch.ready; }
+HOT bool ouch_is_sure(void) { return ouch.sure; }
+HOT bool ouch_has_room(void) { return ouch.live_count < OUCH_ORDER_COUNT_MAX; }
 
-const struct ouch_symbol *ouch_symbol(uint32_t symbol)
+HOT const struct ouch_symbol *ouch_symbol(uint32_t symbol)
 {
     ASSERT(symbol < BOOK_SYMBOL_COUNT_MAX);
     return &ouch.symbols[symbol];
