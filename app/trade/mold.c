@@ -65,7 +65,7 @@ const struct counter_group mold_counter_group = { counter_table, ARRAY_COUNT(cou
 
 void mold_init(uint64_t gap_wait_ns)
 {
-    memset(&mold, 0, sizeof mold);
+    memset(&mold, 0, offsetof(struct mold, store));
     memset(&mold_counters, 0, sizeof mold_counters);
     mold.next = mold.announced = 1; /* MoldUDP64 1.00: a session's first message has the number 1 */
     mold.gap_wait_ns = gap_wait_ns;
