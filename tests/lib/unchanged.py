@@ -71,6 +71,8 @@ INPUTS = {
     "unit": unit_inputs,
     "wire": wire_inputs,
     "contest": ("VERSION", "tools/command_line.py", "tools/contest/**/*", "tests/contest/*"),
+    "exchange": ("VERSION", "tools/command_line.py", "tools/contest/**/*", "tools/exchange/**/*", "tests/exchange/*",
+                 BUILD / "third-party/judges/.fetched"),
     "sim": (BUILD / "test/sim-own", "tests/sim/*.py"),
     "matcher": (BUILD / "host/tests/matcher/matcher_check", "tests/matcher/*.py"),
     "tools": tools_inputs,

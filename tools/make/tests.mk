@@ -78,7 +78,7 @@ $(TSAN_TESTS):
 
 # Each folder of tests/ with tests, and what its tests want built: NEEDS_folder for all, NEEDS_folder_slow for those
 # that are marked slow, which `make test` leaves out. Fragments set them.
-QUICK_FOLDERS := structure unit wire contest tools sim matcher prove
+QUICK_FOLDERS := structure unit wire contest exchange tools sim matcher prove
 FOLDERS := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py))))
 
 # T=: of the unit programs those whose names hold T; if there are none, the test may be one of another kind.
@@ -86,6 +86,7 @@ UNIT_CHOSEN := $(foreach test,$(UNIT_TESTS) $(TSAN_TESTS),$(if $(findstring $(T)
 NEEDS_unit := $(or $(strip $(UNIT_CHOSEN)),$(UNIT_TESTS) $(TSAN_TESTS))
 # The image, and the objects of the other programs.
 NEEDS_structure := $(BUILD)/peregrine.elf $(patsubst %.c,$(OBJECTS)/%.o,$(wildcard app/*/*.c))
+NEEDS_exchange_slow := $(if $(filter trade,$(PROGRAMS)),$(call linux_program,trade))
 NEEDS_tools := $(BUILD)/peregrine.elf
 NEEDS_tools_slow := $(BUILD)/peregrine.bzImage
 

@@ -1,0 +1,1 @@
+"""A simulated exchange to trade against: matching engine, market data (ITCH, GLIMPSE), order entry (OUCH)."""
