@@ -52,7 +52,9 @@ check chromium-driver — drives it
 check python3-selenium — speaks to the driver
 check valgrind — counts instructions
 check gdb — plays docs/debugging.md
-check tshark — reads the frames that `capture=` keeps
+check tshark — reads the frames that `capture=` keeps, and those of the exchange
+check python3-pip — fetches the judges of the exchange below build/
+check python3-numpy — arrays of one of them
 check libssl-dev — OpenSSL beside our hashes in `make bench-digest`
 check libopentracing-c-wrapper0t64|libopentracing-c-wrapper0 — a library of haproxy, which is unpacked below
 check liblua5.3-0 — Lua, a library of haproxy on Debian 12
@@ -255,4 +257,5 @@ if wants check; then
     ! lacks $chronyd || unpack $chronyd "an NTP server and client, which the time program meets" chrony
     ! lacks $ntpd || unpack $ntpd "another one, with ntpq" ntpsec
 fi
+! wants check || tools/fetch-judges.sh
 ! wants lwip || tools/fetch-lwip.sh
