@@ -13,7 +13,7 @@ export STACK BUILD PROGRAM
 export PYTHONPATH := $(CURDIR):$(CURDIR)/tools
 
 # A first `make` on a machine that is not set up says so before the first command fails.
-ifneq ($(filter-out setup run contest test check prove clean help,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out setup run contest trade test check prove clean help,$(or $(MAKECMDGOALS),all)),)
 MISSING := $(strip $(foreach tool,nasm $(PY),$(if $(shell command -v $(tool)),,$(notdir $(tool)))))
 ifneq ($(MISSING),)
 $(error make: there is no $(firstword $(MISSING)) here; tools/setup.sh run installs what the build needs)
@@ -48,7 +48,7 @@ include tools/make/install.mk
 # `make PROGRAM=NAME` makes those of another program in build/NAME/.
 all: $(IMAGE)/peregrine.elf $(IMAGE)/peregrine.bzImage ## the image, build/peregrine.elf and .bzImage; PROGRAM=, STACK=
 
-.PHONY: all iso setup run contest check clean help
+.PHONY: all iso setup run contest trade check clean help
 help: ## this list
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/\1 \2/p' $(MAKEFILE_LIST) | sort | \
 		while read -r target text; do printf '  %-20s %s\n' "$$target" "$$text"; done
@@ -70,6 +70,10 @@ contest: ## serves a contest with sample players and a board until Ctrl-C; it go
 	@tools/setup.sh run
 	@tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/host/peregrine-linux
 	@$(PY) -m players.demo
+trade: ## the program trade at a simulated exchange, with a live page, until Ctrl-C. RATE=200 SETTINGS=
+	@tools/setup.sh run
+	@tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) PROGRAM=trade $(BUILD)/host/trade-linux
+	@$(PY) -m exchange.demo
 check: setup ## `make test`, then guests, games, fuzzing, foreign stacks, round trips. T=NAME
 	@$(MAKE) --no-print-directory -s check-ready
 
