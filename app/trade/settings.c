@@ -10,7 +10,7 @@ enum { PRICE_DECIMALS = 4, PRICE_UNIT = 10000 };
 
 /* ---- values of no plain kind ---- */
 
-/* Reads 0.0.0.0:PORT: datagrams to our own address. */
+/* Reads IP:PORT: the address is a multicast group, or 0.0.0.0 for datagrams to our own address. */
 static struct settings_refusal set_line(struct endpoint *line, struct bytes value)
 {
     struct bytes address;
@@ -18,8 +18,8 @@ static struct settings_refusal set_line(struct endpoint *line, struct bytes valu
     if (!text_split(&value, ':', &address) || value.data == NULL || !text_number(value, 1, UINT16_MAX, &port)
         || !text_address(address, &line->address))
         return settings_refuse(SETTINGS_EXPECTED);
-    if (line->address != 0)
-        return settings_refuse_part("only 0.0.0.0 is received at", address);
+    if (line->address != 0 && line->address >> 28 != 0xe)
+        return settings_refuse_part("neither a multicast group nor 0.0.0.0", address);
     line->port = (uint16_t)port;
     return settings_accept();
 }
@@ -88,7 +88,7 @@ static struct settings_refusal set_sell_at(void *values, struct bytes value)
 
 static const char *const strategy_names[] = { "watch", "take", "join", NULL }; /* enum trade_strategy */
 #define PRICE_NOUN "a price like 101.25, at most four decimals"
-#define LINE_NOUN  "0.0.0.0:PORT"
+#define LINE_NOUN  "GROUP:PORT, or 0.0.0.0:PORT for datagrams to this machine's address"
 
 #define AT(member) SETTING_AT(struct trade_settings, member)
 static const struct setting rows[] = {

@@ -13,7 +13,8 @@
 enum trade_strategy { TRADE_WATCH, TRADE_TAKE, TRADE_JOIN };
 
 struct trade_settings {
-    struct endpoint feed[2]; /* lines A and B; port 0: there is no line B */
+    /* Lines A and B: a group's address, or 0 for our own; port 0: there is no line B. */
+    struct endpoint feed[2];
     struct endpoint rerequest, snapshot, orders;
     char user[SOUP_USER_BYTES + 1], password[SOUP_PASSWORD_BYTES + 1];
     uint32_t symbol_count;

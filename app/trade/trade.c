@@ -243,9 +243,14 @@ const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
     trade.orders.wanted = true;
     register_statistics();
     control_on_set(trade_set);
-    for (uint32_t line = 0; line < 2; line++)
-        if (s->feed[line].port != 0 && !transport_udp_bind(s->feed[line].port))
+    for (uint32_t line = 0; line < 2; line++) {
+        const struct endpoint *feed = &s->feed[line];
+        bool bound = line > 0 && feed->port == s->feed[0].port;
+        if (feed->port != 0 && !bound && !transport_udp_bind(feed->port))
             return "feed.a=, feed.b=: this port cannot be had";
+        if (feed->address != 0 && !transport_udp_join(feed->address))
+            return "feed.a=, feed.b=: this group cannot be joined";
+    }
     if (s->rerequest.address != 0 && !transport_udp_bind(REREQUEST_PORT))
         return "the port for answers of the rerequest server cannot be had";
     return NULL;
@@ -553,13 +558,20 @@ NOT_HOT static void take_other_event(const struct transport_event *event, uint64
     }
 }
 
+/* Returns true for a datagram to the line's port, and to its group if it has one. */
+static inline bool is_of_line(const struct transport_event *event, enum mold_line line)
+{
+    const struct endpoint *feed = &trade_settings.feed[line];
+    return event->kind == TRANSPORT_DATAGRAM && event->port == feed->port
+           && (feed->address == 0 || event->to_address == feed->address);
+}
+
 HOT static inline void take_event(const struct transport_event *event, uint64_t now_ns)
 {
-    bool datagram = event->kind == TRANSPORT_DATAGRAM;
     trade.counters.events++;
-    if (datagram && event->port == trade_settings.feed[MOLD_A].port)
+    if (is_of_line(event, MOLD_A))
         take_feed(MOLD_A, event->payload, now_ns);
-    else if (datagram && event->port == trade_settings.feed[MOLD_B].port)
+    else if (is_of_line(event, MOLD_B))
         take_feed(MOLD_B, event->payload, now_ns);
     else
         take_other_event(event, now_ns);

@@ -94,12 +94,17 @@ void fake_closed(int id, enum transport_reason reason)
     queue((struct transport_event){ .kind = TRANSPORT_CLOSED, .connection = id, .reason = reason }, NULL, 0);
 }
 
+void fake_datagram_to(uint32_t to, uint32_t address, uint16_t peer_port, uint16_t port, const void *data, size_t bytes)
+{
+    struct transport_event event = { .kind = TRANSPORT_DATAGRAM, .address = address, .peer_port = peer_port };
+    event.port = port;
+    event.to_address = to;
+    queue(event, data, bytes);
+}
+
 void fake_datagram(uint32_t address, uint16_t peer_port, uint16_t port, const void *data, size_t bytes)
 {
-    queue(
-        (struct transport_event){
-            .kind = TRANSPORT_DATAGRAM, .address = address, .peer_port = peer_port, .port = port },
-        data, bytes);
+    fake_datagram_to(fake.network.address, address, peer_port, port, data, bytes);
 }
 
 /* Takes the next event out of the queue that is not data, or an end, of a connection that is held; NULL: none. */

@@ -20,8 +20,9 @@
 #include "tests/lib/trade_messages.h"
 
 #define WORDS                                                                                                          \
-    "feed.a=0.0.0.0:5001 feed.b=0.0.0.0:5002 rerequest=10.0.2.2:5003 snapshot=10.0.2.2:5004 orders=10.0.2.2:5005 "     \
+    "rerequest=10.0.2.2:5003 snapshot=10.0.2.2:5004 orders=10.0.2.2:5005 "                                             \
     "user=USER passwd=PW symbols=AAAA,BB orders.max=1024 shares=100 "
+#define LINES "feed.a=0.0.0.0:5001 feed.b=0.0.0.0:5002 "
 enum { EXCHANGE = 0x0a000202, SNAPSHOT = 5004, ORDERS = 5005, LOCATE = 7, PRICE = 1000000, REREQUEST_PORT = 26410 };
 
 static uint64_t now_ns, sequence, responses;
@@ -31,6 +32,8 @@ static uint32_t seen_bytes;
 static enum program_verdict verdict;
 
 static uint64_t clock_now(void) { return now_ns; }
+
+static const struct program_machine machine = { .tsc_khz = 1000000, .now_ns = clock_now, .secret = { 1, 2, 3 } };
 
 static void turn(uint64_t ns)
 {
@@ -93,12 +96,11 @@ static void log_in(const char *session, uint32_t next_reference)
     respond(ouch_response(m, 'Q', next_reference, 13));
 }
 
-static void start(const char *words)
+static const char *start_with(const char *lines, const char *words)
 {
     static struct settings settings;
-    const struct program_machine machine = { .tsc_khz = 1000000, .now_ns = clock_now, .secret = { 1, 2, 3 } };
     char text[1024];
-    snprintf(text, sizeof text, "%s%s", WORDS, words);
+    snprintf(text, sizeof text, "%s%s%s", WORDS, lines, words);
     service_settings_begin(&settings, program.name, program.settings, NULL);
     settings_add(&settings, "test", text, strlen(text));
     assert_true(settings_finish(&settings));
@@ -108,8 +110,10 @@ static void start(const char *words)
     sequence = 1;
     responses = 0;
     assert_null(service_init(machine.secret, false, now_ns));
-    assert_null(program.init(&machine, now_ns));
+    return program.init(&machine, now_ns);
 }
+
+static void start(const char *words) { assert_null(start_with(LINES, words)); }
 
 /* Opens the market for AAAA at a last price of PRICE, with a wide book. */
 static void open_market(void)
@@ -520,4 +524,34 @@ TEST(settings_refuse_what_makes_no_sense)
         assert_false(settings_finish(&settings));
         assert_non_null(strstr(settings.error, rows[i].message));
     }
+}
+
+/* ---- multicast ---- */
+
+#define GROUPS "feed.a=239.1.1.1:5001 feed.b=239.1.1.2:5001 "
+
+TEST(lines_with_one_port_are_told_apart_by_their_groups)
+{
+    enum { GROUP_A = (int)0xef010101, GROUP_B, GROUP_OTHER };
+    static const struct {
+        int to;
+        uint64_t a, b;
+    } rows[] = { { GROUP_A, 1, 0 }, { GROUP_B, 1, 1 }, { GROUP_OTHER, 1, 1 } };
+    assert_null(start_with(GROUPS, "strategy=watch"));
+    assert_int_equal(fake.group_count, 2);
+    assert_true(fake.groups[0] == (uint32_t)GROUP_A && fake.groups[1] == (uint32_t)GROUP_B);
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        uint32_t bytes = mold_head(packet, MOLD_TEST_SESSION, 1, 0);
+        fake_datagram_to((uint32_t)rows[i].to, EXCHANGE, 9, 5001, packet, bytes);
+        turn(1000);
+        assert_int_equal(mold_counters.datagrams_a, rows[i].a);
+        assert_int_equal(mold_counters.datagrams_b, rows[i].b);
+    }
+}
+
+TEST(a_group_that_cannot_be_joined_is_refused)
+{
+    assert_null(start_with(GROUPS, "strategy=watch"));
+    fake.refuse_join = true;
+    assert_string_equal(program.init(&machine, now_ns), "feed.a=, feed.b=: this group cannot be joined");
 }

@@ -17,7 +17,7 @@ EXEMPT = re.compile(r"\w+_check(_\w+)?")
 EXEMPT_FOLDER = "net/lwip/libc/"
 # Functions that stay although only tests call them: the text of a state stands in the messages of tests; any program
 # may join multicast groups.
-KEPT = ("tcp_state_name", "transport_udp_join", "transport_udp_leave")
+KEPT = ("tcp_state_name", "transport_udp_leave")
 
 # Called from outside: by the C library's start and by compilers. The library's interface is PNET_API.
 ROOTS = ("main", "__popcountdi2", *KEPT)
