@@ -35,7 +35,7 @@ void virtio_net_twin_init(const struct virtio_net *like)
 {
     struct virtio_net *net = &twin.net;
     *net = *like;
-    net->announces = false;
+    net->announces = net->filters = net->reads_always = false;
     net->rx_memory = twin.buffers[VIRTIO_NET_RECEIVEQ][0];
     net->tx_memory = twin.buffers[VIRTIO_NET_TRANSMITQ][0];
     net->rx_posted_max = BUFFERS;
