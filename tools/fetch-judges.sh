@@ -20,10 +20,11 @@ mkdir -p build/third-party
 part=$(mktemp -d build/third-party/.judges.XXXXXX)
 trap 'rm -rf "$part"' EXIT
 if ! /usr/bin/python3 -m pip install --quiet --no-input --disable-pip-version-check --no-deps --no-compile \
-    --only-binary :all: --require-hashes --requirement "$pins" --target "$part" >"$part.log" 2>&1; then
-    sed 's/^/    /' "$part.log" >&2
+    --only-binary :all: --require-hashes --requirement "$pins" --target "$part" --timeout 15 --retries 1 \
+    >"$part.log" 2>&1; then
+    tail -n 1 "$part.log" | sed 's/^/    /' >&2
     rm -f "$part.log"
-    echo "fetch-judges: the libraries of $pins could not be fetched; pip's message stands above" >&2
+    echo "fetch-judges: the libraries of $pins could not be fetched; the end of pip's message stands above" >&2
     exit 1
 fi
 rm -f "$part.log"
