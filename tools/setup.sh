@@ -257,6 +257,6 @@ if wants check; then
     ! lacks $chronyd || unpack $chronyd "an NTP server and client, which the time program meets" chrony
     ! lacks $ntpd || unpack $ntpd "another one, with ntpq" ntpsec
 fi
-# They come from Python's package index, which not every machine reaches.
+# Python's package index has the judges. Not every machine reaches it.
 ! wants check || tools/fetch-judges.sh || echo "setup: tests/exchange/test_judges.py skips what needs them" >&2
 ! wants lwip || tools/fetch-lwip.sh

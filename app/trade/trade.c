@@ -645,6 +645,7 @@ NOT_HOT static enum program_verdict leave(enum program_verdict verdict, uint64_t
         update_armed();
         log_line("trade: leaving with %llu open orders", (unsigned long long)ouch_levels.open);
     }
+    show(); /* what the last responses have changed */
     bool waits = trade_settings.cancel_on_exit && ouch_levels.open > 0 && link_is_up(&trade.orders);
     return waits && now_ns - trade.leaving_ns < LEAVE_S * NS_PER_S ? PROGRAM_ON : verdict;
 }

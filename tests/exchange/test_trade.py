@@ -131,10 +131,11 @@ def check_the_end(exchange, trader):
     counts, accounts = exchange.end()
     account = accounts["TRADER"]
     assert account["open"] == 0, "the program has left orders"
-    for stock in SYMBOLS:
-        held = account["positions"].get(stock, {"shares": 0})["shares"]
-        assert statistics[f"market.{stock}.long"] - statistics[f"market.{stock}.short"] == held == \
-            positions.get(stock, 0), f"{stock}: {log}"
+    for kind in ("bought", "sold"):
+        shares = sum(position[kind] for position in account["positions"].values())
+        assert statistics[f"ouch.shares_{kind}"] == shares, log
+    assert {stock: shares for stock, shares in positions.items() if shares} == {
+        stock: position["shares"] for stock, position in account["positions"].items() if position["shares"]}
     assert statistics["pool.orders_sure"] == 1, log
     return statistics, log, counts
 

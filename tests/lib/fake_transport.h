@@ -70,5 +70,5 @@ int fake_accepted(uint16_t port);
 int fake_accepted_from(uint32_t address, uint16_t port);
 void fake_closed(int id, enum transport_reason reason);
 void fake_datagram(uint32_t address, uint16_t peer_port, uint16_t port, const void *data, size_t bytes);
-/* The same, to a multicast group. */
+/* Queues a datagram to another address than ours: to a multicast group. */
 void fake_datagram_to(uint32_t to, uint32_t address, uint16_t peer_port, uint16_t port, const void *data, size_t bytes);
