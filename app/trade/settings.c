@@ -98,6 +98,8 @@ static const struct setting rows[] = {
       .help = "line B, the same messages again; whichever line brings a message first wins" },
     { "rerequest", SETTING_ENDPOINT, AT(rerequest), .unset = "none",
       .help = "the server that repeats messages which both lines have lost" },
+    { "rerequest.port", SETTING_NUMBER, AT(rerequest_port), .min = 1, .max = UINT16_MAX, .initial = "26410",
+      .noun = "a UDP port", .help = "of this machine, where that server's answers come in" },
     { "snapshot", SETTING_ENDPOINT, AT(snapshot), .unset = "none",
       .help = "the server of whole books (GLIMPSE), asked when a gap cannot be filled" },
     { "orders", SETTING_ENDPOINT, AT(orders), .required = true, .help = "where orders go (OUCH over SoupBinTCP)" },

@@ -19,6 +19,7 @@ struct trade_settings {
     char user[SOUP_USER_BYTES + 1], password[SOUP_PASSWORD_BYTES + 1];
     uint32_t symbol_count;
     uint8_t symbols[BOOK_SYMBOL_COUNT_MAX][ITCH_STOCK_BYTES];
+    uint16_t rerequest_port; /* ours */
     uint32_t order_count_max;
     uint64_t gap_wait_ns, feed_timeout_ns;
     enum trade_strategy strategy;

@@ -26,7 +26,6 @@ enum {
     TURN_NS = 20 * NS_PER_US, /* after this a turn begins no further piece of work */
     POLL_NS = NS_PER_MS,      /* from one check of the timers to the next */
     RECONSIDER_NS = 100 * NS_PER_MS,
-    REREQUEST_PORT = 26410, /* ours */
     SHOWN_VALUE_COUNT = 7,
     SHOWN_NAME_BYTES = 32,
     COUNTER_SAID_COUNT_MAX = 128,
@@ -251,8 +250,8 @@ const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
         if (feed->address != 0 && !transport_udp_join(feed->address))
             return "feed.a=, feed.b=: this group cannot be joined";
     }
-    if (s->rerequest.address != 0 && !transport_udp_bind(REREQUEST_PORT))
-        return "the port for answers of the rerequest server cannot be had";
+    if (s->rerequest.address != 0 && !transport_udp_bind(s->rerequest_port))
+        return "rerequest.port=: this port cannot be had";
     return NULL;
 }
 
@@ -540,7 +539,7 @@ static void poll_session(uint64_t now_ns)
 NOT_HOT static void take_other_event(const struct transport_event *event, uint64_t now_ns)
 {
     const struct trade_settings *s = &trade_settings;
-    if (event->kind == TRANSPORT_DATAGRAM && event->port == REREQUEST_PORT && s->rerequest.address != 0) {
+    if (event->kind == TRANSPORT_DATAGRAM && event->port == s->rerequest_port && s->rerequest.address != 0) {
         if (event->address == s->rerequest.address && event->peer_port == s->rerequest.port)
             take_feed(MOLD_REREQUEST, event->payload, now_ns);
         else
@@ -632,7 +631,7 @@ static void rerequest(uint64_t now_ns)
     const struct endpoint *to = &trade_settings.rerequest;
     uint32_t bytes = mold_request(now_ns, request);
     if (bytes > 0 && to->address != 0)
-        transport_udp_send(REREQUEST_PORT, to->address, to->port, request, bytes, now_ns);
+        transport_udp_send(trade_settings.rerequest_port, to->address, to->port, request, bytes, now_ns);
 }
 
 /* Cancels all orders on the way home, and waits a little for the exchange to say so. */
@@ -645,7 +644,7 @@ NOT_HOT static enum program_verdict leave(enum program_verdict verdict, uint64_t
         update_armed();
         log_line("trade: leaving with %llu open orders", (unsigned long long)ouch_levels.open);
     }
-    show(); /* what the last responses have changed */
+    show(); /* the last responses may have moved the positions */
     bool waits = trade_settings.cancel_on_exit && ouch_levels.open > 0 && link_is_up(&trade.orders);
     return waits && now_ns - trade.leaving_ns < LEAVE_S * NS_PER_S ? PROGRAM_ON : verdict;
 }

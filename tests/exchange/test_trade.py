@@ -47,7 +47,8 @@ class Trader:
         addresses = (f"{name}={ip}:{port}" for name, (ip, port) in exchange.addresses.items()
                      if name in ("rerequest", "snapshot", "orders"))
         words = [f"feed.a=0.0.0.0:{lines.ports[0]}", f"feed.b=0.0.0.0:{lines.ports[1]}", *addresses, "user=TRADER",
-                 "passwd=PEREGRINE", f"symbols={','.join(SYMBOLS)}", f"http.port={self.page_port}", *SETTINGS, *more]
+                 "passwd=PEREGRINE", f"symbols={','.join(SYMBOLS)}", f"http.port={self.page_port}",
+                 f"rerequest.port={ports.free_port(ports.UDP)}", *SETTINGS, *more]
         self.log = tempfile.TemporaryFile("w+")         # a pipe that nobody reads could stop the program
         self.process = subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=self.log, text=True,
                                         preexec_fn=lambda: die_with_parent(signal.SIGKILL))
@@ -92,13 +93,16 @@ def numbers_of(text):
 
 
 def answers_of(exchange):
-    """Returns all answers of the account, the oldest first. The last is that to an order of ours, which is rejected."""
-    soup = Soup(exchange.addresses["orders"])
-    soup.send("U", enter(0xffffffff, symbol="NONE"))
-    answers = [soup.message()]
-    while answers[-1][:1] != b"J" or answers[-1][9:13] != b"\xff" * 4:
-        answers.append(soup.message())
-    return answers
+    """Returns all answers of the account, the oldest first. The last is that to an order of ours, which is rejected.
+    Begins again if the exchange resets the connection, as `--reset` asks it to."""
+    while True:
+        with contextlib.suppress(ConnectionResetError):
+            soup = Soup(exchange.addresses["orders"])
+            soup.send("U", enter(0xffffffff, symbol="NONE"))
+            answers = [soup.message()]
+            while answers[-1][:1] != b"J" or answers[-1][9:13] != b"\xff" * 4:
+                answers.append(soup.message())
+            return answers
 
 
 def check_limits(answers):
