@@ -17,8 +17,8 @@ enum { TRACE_FINE_EACH = 16 };
 
 enum trace_stage {
     TRACE_FRAME_SEEN, /* the start of the turn that saw the frame: its clock */
-    TRACE_MATCHED,    /* fine: the matcher named an answer */
-    TRACE_PUBLISHED,  /* fine: the POST's frame stands in the available ring */
+    TRACE_MATCHED,    /* fine: the matcher named an answer; trade: the order is decided */
+    TRACE_PUBLISHED,  /* fine: the message's frame stands in the available ring */
     TRACE_KICKED,     /* the device was notified, or needed no notification */
     TRACE_STAGE_COUNT,
 };
@@ -63,3 +63,8 @@ static inline void trace_stamp_fine(enum trace_stage stage)
     if (__builtin_expect(trace.fine, 0))
         trace_stamp(stage);
 }
+
+/* Reads the stamps of what has just left; off the path. `ns_per_cycle_32` are the nanoseconds of a TSC cycle, times
+ * 2^32. Writes the whole time, and that of each stage if all were stamped: else 0, and false is returned. A stamp that
+ * is older than the one before it is another frame's: the stack kept the message back. */
+bool trace_way(uint64_t ns_per_cycle_32, uint64_t *total_ns, uint64_t stage_ns[TRACE_STAGE_COUNT - 1]);

@@ -243,29 +243,17 @@ const char *player_init(const struct program_machine *machine, uint64_t now_ns)
 
 /* ---- answers ---- */
 
-static uint64_t cycles_to_ns(uint64_t cycles)
-{
-    return (uint64_t)((unsigned __int128)cycles * player.ns_per_cycle_32 >> 32);
-}
-
-/* Records the stamps of the answer that has just left; off the path. A stamp that is older than the one before it is
- * another frame's: the stack kept the answer back. */
+/* Records the stamps of the answer that has just left; off the path. */
 static void record_stamps(uint64_t now_ns)
 {
-    const uint64_t *t = trace.cycles;
-    uint64_t total_ns = 0, stage_ns[SLOWEST_STAGE_COUNT] = { 0 };
-    if (t[TRACE_KICKED] >= t[TRACE_FRAME_SEEN]) {
-        total_ns = cycles_to_ns(t[TRACE_KICKED] - t[TRACE_FRAME_SEEN]);
-        histogram_add(&seen_to_kicked, total_ns);
-    }
-    if (trace.fine && t[TRACE_MATCHED] >= t[TRACE_FRAME_SEEN] && t[TRACE_PUBLISHED] >= t[TRACE_MATCHED]
-        && t[TRACE_KICKED] >= t[TRACE_PUBLISHED]) {
-        for (size_t i = 0; i < SLOWEST_STAGE_COUNT; i++)
-            stage_ns[i] = cycles_to_ns(t[TRACE_FRAME_SEEN + i + 1] - t[TRACE_FRAME_SEEN + i]);
+    uint64_t total_ns, stage_ns[SLOWEST_STAGE_COUNT];
+    if (trace_way(player.ns_per_cycle_32, &total_ns, stage_ns)) {
         histogram_add(&seen_to_matched, stage_ns[0]);
         histogram_add(&matched_to_published, stage_ns[1]);
         histogram_add(&published_to_kicked, stage_ns[2]);
     }
+    if (total_ns != 0)
+        histogram_add(&seen_to_kicked, total_ns);
     slow_note(total_ns, stage_ns, now_ns);
     trace.fine = seen_to_kicked.count % TRACE_FINE_EACH == 0;
 }

@@ -1,11 +1,14 @@
 #include "app/service/slow.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "app/service/stats.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/trace.h"
+
+static_assert((int)SLOWEST_STAGE_COUNT == (int)TRACE_STAGE_COUNT - 1, "trace_way fills a way's stages");
 
 /* Counters of which each rise is an exit to the hypervisor, and those of segments sent again. */
 static const char *const exit_names[] = { "virtio_net.rx_kicks", "virtio_net.tx_kicks", "virtio_net.state_exits" };

@@ -164,7 +164,8 @@ static void register_statistics(void)
     stats_add_counters(&ouch_level_group);
     stats_add_counters(&state_group);
     stats_add_counters(&shown_group);
-    trace.fine = false;
+    stats_set_ways("seen_to_decided_ns decided_to_published_ns published_to_kicked_ns");
+    trace.fine = true;
 }
 
 /* Returns true for the counters of what should not happen. */
@@ -314,16 +315,12 @@ NOT_HOT static void note_order(uint32_t symbol, const struct strategy_order *ord
 {
     static const char *const sides[] = { "buy", "sell" };
     ASSERT(symbol < trade_settings.symbol_count);
-    const uint64_t *t = trace.cycles;
-    static const uint64_t no_stages[SLOWEST_STAGE_COUNT];
-    if (t[TRACE_KICKED] >= t[TRACE_FRAME_SEEN]) {
-        uint64_t total_ns = (uint64_t)((unsigned __int128)(t[TRACE_KICKED] - t[TRACE_FRAME_SEEN])
-                                           * trade.ns_per_cycle_32
-                                       >> 32);
+    uint64_t total_ns, stage_ns[SLOWEST_STAGE_COUNT];
+    trace_way(trade.ns_per_cycle_32, &total_ns, stage_ns);
+    if (total_ns != 0)
         histogram_add(&tick_to_order, total_ns);
-        slow_note(total_ns, no_stages, now_ns);
-    }
-    trade.counters.orders++;
+    slow_note(total_ns, stage_ns, now_ns);
+    trace.fine = trade.counters.orders++ % TRACE_FINE_EACH == 0;
     trade.rate_ns[trade.rate_next] = now_ns;
     if (++trade.rate_next == trade_settings.risk.rate_max)
         trade.rate_next = 0;
@@ -370,6 +367,7 @@ HOT static bool place(uint32_t symbol, const struct strategy_order *order, uint6
         trade.refused[verdict]++;
         return false;
     }
+    trace_stamp_fine(TRACE_MATCHED);
     bool short_sale = order->side == BOOK_SELL
                       && own->position < (int64_t)(own->open_shares[BOOK_SELL] + order->shares);
     bool sent = newest == NULL ? enter(symbol, order, short_sale, now_ns) : replace(newest, order, now_ns);
