@@ -241,6 +241,19 @@ static void card_next(void)
         device_missing(error);
 }
 
+/* Shows both watchdogs that the search for a card goes on, and looks at the power button, which the loop obeys. */
+static void start_beat(void)
+{
+    static uint64_t next_ns;
+    uint64_t now_ns = clock_now_ns();
+    watchdog_beat();
+    if (now_ns < next_ns)
+        return;
+    next_ns = now_ns + RECORD_PERIOD_NS;
+    i6300esb_reload();
+    powered_down |= power_button_pressed();
+}
+
 static bool worker_work(void) { return work_poll(worker_me()); }
 
 /* Takes off the loop, besides jobs, the log's consoles and the status page's text. */
@@ -392,7 +405,7 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
                                              .wall_error_ns = wall_clock_error_ns(),
                                              .random = random_bytes,
                                              .memory_take = memory_take,
-                                             .beat = watchdog_beat };
+                                             .beat = start_beat };
     const char *mistake = program_start(&platform);
     if (mistake != NULL)
         settings_refused(mistake);

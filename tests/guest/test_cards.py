@@ -70,8 +70,10 @@ def test_next_card_is_tried_if_the_first_gets_no_network(why, image, words):
 
 
 def test_next_card_is_tried_though_the_network_is_waited_for_without_end():
-    options = cards((VIRTIO, EMPTY), (VIRTIO, NET_2))
-    with qemu.Machine(qemu.kernel(f"{WORDS} net.timeout=0", image=ECHO) + options, network=True) as guest:
+    """The machine's own watchdog is fed meanwhile: it would reset after 20 s."""
+    options = cards((VIRTIO, EMPTY), (VIRTIO, NET_2)) + ["-device", "i6300esb"]
+    words = f"{WORDS} net.timeout=0 watchdog=10"
+    with qemu.Machine(qemu.kernel(words, image=ECHO) + options, network=True) as guest:
         guest.wait_for("network: no DHCP offer within 30 s; trying the next card")
         guest.wait_for("network: up, 10.0.2.15 mask")
 
