@@ -50,14 +50,14 @@ static inline uint64_t broadcast_number(struct broadcast_ring *ring)
 }
 
 /* Begins a record of a number that was given out. Returns its words, to be written by seqlock_write_word, or NULL if
- * the slot belongs to a younger record. Numbers may be written in any order. */
+ * the slot belongs to a younger record, or holds this one already. Numbers may be written in any order. */
 static inline uint64_t *broadcast_write_begin(struct broadcast_ring *ring, uint64_t number)
 {
     uint64_t *slot = broadcast_slot(ring, number);
     ASSERT(number <= ring->newest);
-    if (ring->newest - number >= ring->slot_count)
+    /* A crash may have cut an attempt short, or have come right after its end. */
+    if (ring->newest - number >= ring->slot_count || *slot >= 2 * number)
         return NULL;
-    ASSERT(*slot < 2 * number); /* a crash may have cut an attempt short */
     __atomic_store_n(slot, 2 * number - 1, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     return slot + 1;

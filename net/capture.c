@@ -143,10 +143,12 @@ static bool rx_borrow(struct netdev *device, struct frame *frame)
     if (!capture.below->rx_borrow(device, frame))
         return false;
     ASSERT(capture.received_count < NETDEV_RX_BORROWED_MAX);
-    struct waiting *waiting = &capture.received[capture.received_count++];
+    struct waiting *waiting = &capture.received[capture.received_count];
     *waiting = (struct waiting){
         broadcast_number(&capture.ring), capture.config.now_ns(), frame->data, frame->bytes, frame->cookie, false
     };
+    __atomic_signal_fence(__ATOMIC_RELEASE); /* a crash in between finds whole entries */
+    capture.received_count++;
     /* vlan_strip moves the addresses over the tag. */
     if (capture.config.early || (frame->bytes >= ETHERNET_BYTES && netdev_frame_is_tagged(frame->data))) {
         copy(waiting, false, NULL);
@@ -233,6 +235,12 @@ static void groups_set(struct netdev *device, const uint8_t (*groups)[NETDEV_MAC
         capture.below->groups_set(device, groups, count);
 }
 
+static void rehearse(struct netdev *device)
+{
+    if (capture.below->rehearse != NULL)
+        capture.below->rehearse(device);
+}
+
 static const struct netdev_ops capture_ops = {
     .rx_borrow = rx_borrow,
     .rx_release = rx_release,
@@ -241,6 +249,7 @@ static const struct netdev_ops capture_ops = {
     .tx_release = tx_release,
     .poll = poll,
     .groups_set = groups_set,
+    .rehearse = rehearse,
 };
 
 /* ---- set-up and reading ---- */
