@@ -418,7 +418,8 @@ void digest_server_warm(void)
     ASSERT(server.latest < PLACE_COUNT);
     hot_fetch(c, offsetof(struct connection, message_ends));
     hot_fetch(&c->message_first, offsetof(struct connection, job) - offsetof(struct connection, message_first));
-    hot_fetch(&c->job.sha256, sizeof c->job.sha256);
+    if (!digest_connection_is_out(c))
+        hot_fetch(&c->job.sha256, sizeof c->job.sha256);
     hot_fetch(&c->in_begin, WARM_BYTES);
     hot_fetch(c->halves, WARM_BYTES);
 }
