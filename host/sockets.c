@@ -621,6 +621,7 @@ bool transport_rehearsal_begin(const struct transport_rehearsal *rehearsal, uint
     return false;
 }
 void transport_rehearsal_end(uint64_t now_ns) { (void)now_ns; }
+void transport_rehearsal_abandon(void) {}
 
 /* Joins or leaves a group on one socket, at the interface that Linux has a route to the group through. */
 static bool membership_change(int fd, int what, uint32_t group)

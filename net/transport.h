@@ -196,6 +196,9 @@ struct transport_rehearsal {
 bool transport_rehearsal_begin(const struct transport_rehearsal *rehearsal, uint64_t now_ns);
 void transport_rehearsal_end(uint64_t now_ns);
 
+/* Leaves a rehearsal that a failure has cut short, if there is one: calls act on the real stack again. */
+void transport_rehearsal_abandon(void);
+
 /* Returns the stack's counters, group by group: `index` counts from 0; false past the last group. The groups are the
  * same each time. Their values are live, or at most a few milliseconds old. */
 bool transport_counter_group(size_t index, struct counter_group *group);

@@ -617,6 +617,16 @@ NOT_HOT bool transport_rehearsal_begin(const struct transport_rehearsal *rehears
     return true;
 }
 
+NOT_HOT static void real_put_back(void)
+{
+    ASSERT(real.stack != NULL);
+    own.stack = real.stack;
+    own.reported[TWIN_CONNECTION] = real.reported;
+    own.held[TWIN_CONNECTION] = real.held;
+    own.unacked_at_end[TWIN_CONNECTION] = real.unacked_at_end;
+    real.stack = NULL;
+}
+
 NOT_HOT void transport_rehearsal_end(uint64_t now_ns)
 {
     enum { EVENTS_MAX = 4 }; /* that the program has not taken */
@@ -628,12 +638,17 @@ NOT_HOT void transport_rehearsal_end(uint64_t now_ns)
     if (own.borrowed)
         borrowed_take_back(now_ns);
     transport_idle(now_ns);
-    own.stack = real.stack;
+    real_put_back();
     struct netdev *device = own.stack->ip.device;
     if (device->ops->rehearse != NULL)
         device->ops->rehearse(device);
-    own.reported[TWIN_CONNECTION] = real.reported;
-    own.held[TWIN_CONNECTION] = real.held;
-    own.unacked_at_end[TWIN_CONNECTION] = real.unacked_at_end;
-    real.stack = NULL;
+}
+
+void transport_rehearsal_abandon(void)
+{
+    if (real.stack == NULL)
+        return;
+    own.borrowed = own.frame_borrowed = false; /* from the other stack */
+    own.read_connection = -1;
+    real_put_back();
 }

@@ -181,6 +181,7 @@ const char *program_start(const struct start_platform *platform)
 bool program_flush_step(uint64_t now_ns)
 {
     struct transport_event event;
+    transport_rehearsal_abandon();
     transport_poll(now_ns, &event); /* ARP may have something to do; the program's connections are over */
     bool more = syslog_flush_step(now_ns);
     transport_idle(now_ns);

@@ -504,6 +504,7 @@ bool transport_rehearsal_begin(const struct transport_rehearsal *rehearsal, uint
     return false;
 }
 void transport_rehearsal_end(uint64_t now_ns) { (void)now_ns; }
+void transport_rehearsal_abandon(void) {}
 
 uint64_t transport_next_deadline_ns(void)
 {

@@ -148,6 +148,8 @@ void transport_rehearsal_end(uint64_t now_ns)
     fake.rehearsed_bytes += fake.connections[FAKE_REHEARSED].sent_bytes;
 }
 
+void transport_rehearsal_abandon(void) { rehearsal = NULL; }
+
 static bool poll_rehearsal(struct transport_event *event)
 {
     const bool is_datagram = rehearsal->kind == TRANSPORT_REHEARSAL_DATAGRAM;

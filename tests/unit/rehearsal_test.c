@@ -227,6 +227,22 @@ TEST(no_rehearsal_begins_while_a_payload_is_borrowed)
     transport_rehearsal_end(now_ns);
 }
 
+TEST(a_failure_in_a_rehearsal_comes_back_to_the_real_stack)
+{
+    const struct transport_rehearsal rehearsal = { TRANSPORT_REHEARSAL_DATAGRAM, 1, { (const uint8_t *)"hi", 2 } };
+    struct transport_event event;
+    assert_true(transport_rehearsal_begin(&rehearsal, now_ns));
+    assert_true(transport_poll(now_ns, &event)); /* lends the made-up payload */
+    transport_rehearsal_abandon();
+    assert_int_equal(tcp_write(peer, theirs, "hello", 5, now_ns), 5);
+    netdev_memory_exchange(&wire, &peer_wire);
+    assert_true(transport_poll(now_ns, &event));
+    assert_int_equal(event.connection, ours);
+    assert_memory_equal(event.payload.data, "hello", 5);
+    transport_rehearsal_abandon(); /* there is none */
+    settle();
+}
+
 /* The bound of a slice is one part: a frame and its answer, or the program's work. */
 TEST(a_slice_is_one_part_and_comes_at_its_time)
 {
