@@ -3,7 +3,7 @@
  * Between two frames the machine may rest for milliseconds. Other users of the CPU then push code and data out of the
  * caches, and the next answer takes several times as long. So the loop rehearses: the program registers what it wants
  * kept warm, once, and the stack's own ways are there already. One slice runs each REHEARSAL_SLICE_NS. None runs with
- * wait=sleep, nor before the loop has been idle for that time. A slice is a few microseconds at most, and the ring is
+ * wait=sleep, nor before that time has passed without an event. A slice is a few microseconds at most, and the ring is
  * polled before the next one.
  *
  * A rehearsal leaves everything as it was. The transport's part plays on another stack (transport_rehearsal_begin). A
