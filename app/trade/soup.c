@@ -132,7 +132,7 @@ static enum soup_event take_accepted(struct soup *soup, struct bytes body)
     bool other = memcmp(soup->session, blank, sizeof blank) != 0
                  && memcmp(soup->session, body.data, SOUP_SESSION_BYTES) != 0;
     other |= soup->lost_session || sequence != soup->next_sequence;
-    soup->lost_session = soup->login_due = false;
+    soup->lost_session = soup->login_due = soup->idle = false;
     memcpy(soup->session, body.data, SOUP_SESSION_BYTES);
     soup->next_sequence = sequence;
     soup->state = SOUP_UP;
@@ -164,11 +164,13 @@ static enum soup_event take_packet(struct soup *soup, struct bytes packet, struc
         if (soup->state != SOUP_UP)
             return SOUP_MALFORMED;
         soup->next_sequence++;
+        soup->idle = false;
         soup_counters.messages++;
         *message = body;
         return SOUP_MESSAGE;
     case 'H':
         soup_counters.heartbeats++;
+        soup->idle = true; /* §2.2: sent after a second without a packet */
         return SOUP_NOTHING;
     case '+':
         soup_counters.debug++;

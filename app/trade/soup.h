@@ -47,6 +47,8 @@ struct soup {
     uint64_t next_sequence; /* the next sequenced message's number */
     uint64_t received_ns, sent_ns;
     bool login_due, lost_session;
+    /* The server has sent a heartbeat, and no message since: all earlier messages have come. */
+    bool idle;
     struct bytes input; /* borrowed between soup_data and SOUP_NOTHING */
     uint32_t partial_bytes;
     uint8_t partial[SOUP_HEAD_BYTES + SOUP_PACKET_BYTES_MAX]; /* a packet whose end has not come */

@@ -50,6 +50,7 @@ static struct trade {
     uint64_t rate_ns[RISK_RATE_MAX]; /* when the latest orders left */
     uint32_t rate_next;
     bool cooled, query_due, cancel_all, feed_lost;
+    bool settled; /* the orders' session has been ready since the start */
     enum snapshot_state snapshot_state;
     enum program_verdict verdict; /* the way home has begun */
     uint64_t leaving_ns, next_poll_ns, next_reconsider_ns, ns_per_cycle_32;
@@ -516,7 +517,8 @@ static void take_responses(uint64_t now_ns)
     update_armed();
 }
 
-/* Asks for the next reference after a login, and notes when all is known. */
+/* Asks for the next reference after a login, and notes when all is known. After a start the exchange repeats the whole
+ * day, old answers to queries among it, and a pause on the way is no end: only the server's heartbeat shows that. */
 static void poll_session(uint64_t now_ns)
 {
     uint8_t query;
@@ -525,7 +527,9 @@ static void poll_session(uint64_t now_ns)
     if (trade.query_due && link_send(&trade.orders, &query, 1, now_ns))
         trade.query_due = false;
     bool was_ready = ouch_is_ready();
-    if (!was_ready && link_is_up(&trade.orders) && ouch_settle(now_ns)) {
+    bool all_came = trade.settled || trade.orders.soup.idle;
+    if (!was_ready && link_is_up(&trade.orders) && all_came && ouch_settle(now_ns)) {
+        trade.settled = true;
         log_line("orders: ready, %llu open, next reference %llu", (unsigned long long)ouch_levels.open,
                  (unsigned long long)ouch_levels.next_reference);
         update_armed();

@@ -136,6 +136,21 @@ TEST(heartbeat_is_due_after_a_second_and_silence_ends_it)
     assert_false(soup_is_silent(&soup, now_ns));
 }
 
+TEST(server_is_idle_from_its_heartbeat_to_the_next_message)
+{
+    log_in(1);
+    assert_false(soup.idle);
+    take(soup_packet(stream, 'H', NULL, 0), NULL, NULL);
+    assert_true(soup.idle);
+    take(soup_packet(stream, 'S', "x", 1), NULL, NULL);
+    assert_false(soup.idle);
+    take(soup_packet(stream, 'H', NULL, 0), NULL, NULL);
+    soup_closed(&soup);
+    soup_connected(&soup, now_ns);
+    take(soup_accepted(stream, "S1", 2), NULL, NULL);
+    assert_false(soup.idle);
+}
+
 TEST(messages_come_whole_from_pieces_of_any_size)
 {
     enum { COUNT = 400 };

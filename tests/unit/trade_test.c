@@ -96,6 +96,12 @@ static void log_in(const char *session, uint32_t next_reference)
     respond(ouch_response(m, 'Q', next_reference, 13));
 }
 
+static void be_idle(void)
+{
+    fake_data(orders, packet, soup_packet(packet, 'H', NULL, 0));
+    turn(1000);
+}
+
 static const char *start_with(const char *lines, const char *words)
 {
     static struct settings settings;
@@ -130,6 +136,7 @@ static void start_ready(const char *words)
 {
     start(words);
     log_in("S1", 1);
+    be_idle();
     pass(2 * OUCH_QUIET_NS);
     open_market();
     pass(10 * NS_PER_MS);
@@ -219,6 +226,7 @@ TEST(join_quotes_replaces_and_cancels)
     assert_true(has_sent_nothing()); /* watch orders nothing */
     start("strategy=join risk.short=on");
     log_in("S1", 5);
+    be_idle();
     pass(2 * OUCH_QUIET_NS);
     open_market();
     pass(5 * NS_PER_MS);
@@ -369,6 +377,23 @@ TEST(lost_session_is_resumed_and_open_orders_are_cancelled)
     assert_true(has_sent_nothing());
     pass(20 * NS_PER_MS);
     assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+}
+
+TEST(fresh_start_is_ready_when_the_server_is_idle_behind_the_replay)
+{
+    start("strategy=take take.buy=100 cancel.on.loss=off");
+    log_in("S1", 1); /* an answer of an earlier run */
+    pass(OUCH_QUIET_NS * 3 / 2);
+    assert_false(ouch_is_ready());
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    respond(ouch_executed(m, 1, 100, PRICE, 1));
+    pass(OUCH_QUIET_NS * 3 / 2);
+    assert_false(ouch_is_ready());
+    respond(ouch_response(m, 'Q', 2, 13));
+    be_idle();
+    pass(OUCH_QUIET_NS + 2 * NS_PER_MS);
+    assert_true(ouch_is_ready() && ouch_is_sure());
+    assert_int_equal(ouch_symbol(0)->position, 100);
 }
 
 TEST(another_session_of_the_orders_ends_all_trading)
