@@ -394,6 +394,16 @@ static int take_rejected(struct ouch_order *o)
     return o->symbol;
 }
 
+/* Takes the rejection of an earlier run's order, which the exchange repeats before the session is ready. Nothing was
+ * said of that order before: its reference alone is used up. */
+static int take_earlier_rejected(uint32_t reference)
+{
+    ASSERT(!ouch.ready && order_of(reference) == NULL);
+    ouch_counters.rejected++;
+    ouch.next_reference = max_u32(ouch.next_reference, reference + 1);
+    return -1;
+}
+
 /* Takes a response about an order that is known. */
 static int take_known(struct ouch_order *o, const uint8_t *m)
 {
@@ -441,6 +451,8 @@ static int take_whole(const uint8_t *m)
         break;
     }
     struct ouch_order *o = order_of(load_be32(m + REFERENCE));
+    if (o == NULL && m[0] == 'J' && !ouch.ready)
+        return take_earlier_rejected(load_be32(m + REFERENCE));
     if (o == NULL)
         return doubt(&ouch_counters.drop_unknown_reference);
     return take_known(o, m);

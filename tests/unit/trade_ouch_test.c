@@ -208,6 +208,20 @@ TEST(fresh_start_learns_the_day_from_the_repeated_responses)
     assert_true(ouch_is_sure());
 }
 
+TEST(repeated_rejection_of_an_earlier_run_uses_up_its_reference)
+{
+    ouch_init(names, 2);
+    ouch_logged_in();
+    take(ouch_response(m, 'J', 7, 29));
+    take(next_is(1));
+    now_ns += OUCH_QUIET_NS;
+    assert_true(ouch_settle(now_ns) && ouch_is_sure());
+    assert_int_equal(ouch_counters.rejected, 1);
+    assert_int_equal(ouch_levels.next_reference, 8);
+    take(ouch_response(m, 'J', 9, 29)); /* from now on all references are our own */
+    assert_false(ouch_is_sure());
+}
+
 /* Each row makes the positions unsure, and changes nothing else. */
 TEST(contradictions_are_counted_and_end_all_trading)
 {
