@@ -50,6 +50,7 @@ static struct trade {
     uint64_t rate_ns[RISK_RATE_MAX]; /* when the latest orders left */
     uint32_t rate_next;
     bool cooled, query_due, cancel_all, feed_lost;
+    bool unsure;  /* the positions were unsure at the latest look */
     bool settled; /* the orders' session has been ready since the start */
     enum snapshot_state snapshot_state;
     enum program_verdict verdict; /* the way home has begun */
@@ -580,22 +581,31 @@ HOT static inline void take_event(const struct transport_event *event, uint64_t 
 
 /* ---- timers ---- */
 
-/* Notes if the feed is there. Its loss stops the strategy until it is back. */
+/* Notes if the feed is there and the books follow it. Its loss stops the strategy until it is back. */
 static void watch_feed(uint64_t now_ns)
 {
     ASSERT(mold_heard_ns() <= now_ns);
     trade.feed_heard = mold_heard_ns() != 0 && now_ns - mold_heard_ns() < trade_settings.feed_timeout_ns;
-    bool lost = !trade.feed_heard || mold_is_lost() || mold_has_ended();
+    bool lost = !trade.feed_heard || mold_is_lost() || mold_has_ended() || !book_is_whole();
     if (lost != trade.feed_lost && mold_heard_ns() != 0)
         log_line("feed: %s", !lost              ? "current"
                              : mold_has_ended() ? "the session has ended"
                              : mold_is_lost()   ? "a gap cannot be filled"
+                             : trade.feed_heard ? "a message contradicts the books, or finds them full"
                                                 : "silent");
     if (lost && !trade.feed_lost && mold_heard_ns() != 0) {
         trade.counters.feed_losses++;
         trade.cancel_all |= trade_settings.cancel_on_loss;
     }
     trade.feed_lost = lost;
+}
+
+/* Cancels all orders when the positions become unsure: the strategy does not look after them any more. */
+static void watch_positions(void)
+{
+    bool unsure = !ouch_is_sure();
+    trade.cancel_all |= unsure && !trade.unsure && trade_settings.cancel_on_loss;
+    trade.unsure = unsure;
 }
 
 void trade_check(void)
@@ -616,6 +626,7 @@ NOT_HOT static void poll_timers(uint64_t now_ns)
     link_poll(&trade.snapshot, now_ns);
     poll_session(now_ns);
     watch_feed(now_ns);
+    watch_positions();
     update_armed();
     if (now_ns >= trade.next_reconsider_ns) {
         trade.next_reconsider_ns = now_ns + RECONSIDER_NS;

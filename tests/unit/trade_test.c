@@ -287,6 +287,22 @@ TEST(lost_feed_cancels_and_stops_until_it_is_back)
     assert_int_equal(c->sent_bytes - seen_bytes, ENTER_BYTES);
 }
 
+TEST(doubt_of_the_books_or_the_positions_cancels_open_orders)
+{
+    for (int row = 0; row < 3; row++) {
+        start_ready(row < 2 ? "strategy=take take.buy=100" : "strategy=take take.buy=100 cancel.on.loss=off");
+        trigger(10);
+        respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+        seen_bytes = fake.connections[orders].sent_bytes;
+        if (row == 0)
+            feed(itch_reduce(m, ITCH_EXECUTED, LOCATE, 99, 1)); /* an order that nobody has entered */
+        else
+            respond(ouch_executed(m, 99, 1, PRICE, 1)); /* one that is not ours */
+        pass(5 * NS_PER_MS);
+        assert_true(row < 2 ? has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12) : has_sent_nothing());
+    }
+}
+
 /* Each row is something after which the next trigger sends nothing. */
 TEST(nothing_is_ordered_after_bad_input)
 {
