@@ -252,16 +252,20 @@ static const uint8_t response_bytes[128] = {
     ['Q'] = 13,
 };
 
+/* Returns true if a response has `fixed` bytes, alone or before an appendage. */
+static bool has_length(struct bytes m, size_t fixed)
+{
+    return m.count == fixed || (m.count >= fixed + 2 && m.count == fixed + 2 + load_be16(m.data + fixed));
+}
+
 /* Returns true if a response has its type's length, with an appendage or without. */
 static bool is_whole(struct bytes m)
 {
     ASSERT(m.count > 0 && m.data[0] < sizeof response_bytes);
     size_t fixed = response_bytes[m.data[0]] & LENGTH_MASK;
-    if (m.count < fixed)
-        return false;
     if (response_bytes[m.data[0]] & HAS_APPENDAGE)
-        return m.count == fixed + load_be16(m.data + fixed - 2);
-    return m.count == fixed || (m.count >= fixed + 2 && m.count == fixed + 2 + load_be16(m.data + fixed));
+        return m.count >= fixed && m.count == fixed + load_be16(m.data + fixed - 2);
+    return has_length(m, fixed) || (m.data[0] == 'D' && has_length(m, fixed + 1)); /* one more: its strategy */
 }
 
 /* The fields of an accepted or replaced order, which stand in the same order in both responses. */

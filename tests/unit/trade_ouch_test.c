@@ -281,6 +281,24 @@ TEST(more_executed_than_open_counts_as_the_exchange_says_and_is_unsure)
     assert_false(ouch_is_sure());
 }
 
+TEST(cancellation_against_self_matching_has_a_strategy_or_none)
+{
+    ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
+    take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    for (uint32_t extra = 0; extra < 2; extra++) {
+        ouch_response(m, 'D', 1, 31 + 1 + 2 + 3);
+        store_be32(m + 13, 10);
+        assert_int_equal(take(31 + extra), AAAA);
+        store_be16(m + 31 + extra, 3);
+        assert_int_equal(take(31 + extra + 2 + 3), AAAA);
+    }
+    assert_symbol(AAAA, 0, 60, 0);
+    assert_true(ouch_is_sure());
+    ouch_response(m, 'D', 1, 34);
+    assert_int_equal(take(30), -1);
+    assert_false(ouch_is_sure());
+}
+
 TEST(appendages_and_other_responses_are_taken)
 {
     ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
