@@ -513,7 +513,7 @@ static void take_responses(uint64_t now_ns)
             ouch_lost_session();
         ouch_logged_in();
         trade.query_due = true;
-        trade.cancel_all |= trade_settings.cancel_on_loss && ouch_levels.open > 0;
+        trade.cancel_all |= (trade_settings.cancel_on_loss || trade.stopped) && ouch_levels.open > 0;
     }
     update_armed();
 }

@@ -395,6 +395,20 @@ TEST(lost_session_is_resumed_and_open_orders_are_cancelled)
     assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
 }
 
+TEST(stopped_program_cancels_again_after_a_lost_session)
+{
+    start_ready("strategy=take take.buy=100 cancel.on.loss=off");
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    trade_set(text_of("stop"));
+    turn(1000);
+    fake_closed(orders, TRANSPORT_RESET); /* the cancellation is lost with the connection */
+    pass(1100 * NS_PER_MS);
+    log_in("S1", 2);
+    pass(OUCH_QUIET_NS + 5 * NS_PER_MS);
+    assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+}
+
 TEST(fresh_start_is_ready_when_the_server_is_idle_behind_the_replay)
 {
     start("strategy=take take.buy=100 cancel.on.loss=off");
