@@ -192,7 +192,7 @@ static void add(uint32_t original, uint32_t symbol, enum book_side side, uint32_
     struct ouch_order *o = place();
     ASSERT(o != NULL); /* ouch_has_room */
     *o = (struct ouch_order){ ouch.next_reference++, original,        price, quantity, OUCH_SENT,
-                              (uint8_t)side,         (uint8_t)symbol, false, false };
+                              (uint8_t)side,         (uint8_t)symbol, false, false,    false };
     sum_up(symbol);
 }
 
@@ -217,6 +217,18 @@ void ouch_cancelled(uint32_t reference)
     ouch_counters.cancelled++;
     o->cancelling = true;
     sum_up(o->symbol);
+}
+
+void ouch_retry_cancels(void)
+{
+    for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++) {
+        struct ouch_order *o = &ouch.orders[i];
+        if (!o->cancel_rejected)
+            continue;
+        ASSERT(o->symbol < ouch.symbol_count);
+        o->cancelling = o->cancel_rejected = false;
+        sum_up(o->symbol);
+    }
 }
 
 const struct ouch_order *ouch_next_live(uint32_t *at)
@@ -427,9 +439,9 @@ static int take_known(struct ouch_order *o, const uint8_t *m)
     case 'P':
         ouch_counters.cancel_pending++;
         return -1;
-    case 'I': /* the order stays: it may be cancelled again */
+    case 'I': /* the order stays */
         ouch_counters.cancel_rejected++;
-        o->cancelling = false;
+        o->cancel_rejected = true;
         return o->symbol;
     default: /* priority, restatement, modification: nothing that we ask for */
         ouch_counters.others++;
@@ -484,7 +496,7 @@ void ouch_logged_in(void)
     ouch.ready = false;
     ouch.arrived_next = 0;
     for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++)
-        ouch.orders[i].cancelling = false; /* the request may have been lost */
+        ouch.orders[i].cancelling = ouch.orders[i].cancel_rejected = false; /* the request may have been lost */
 }
 
 void ouch_lost_session(void) { doubt(&ouch_counters.others); }

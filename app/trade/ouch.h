@@ -41,6 +41,7 @@ struct ouch_order {
     uint32_t price, open_shares;
     uint8_t state, side, symbol;
     bool cancelling, executed;
+    bool cancel_rejected; /* `cancelling` is left until ouch_retry_cancels */
 };
 
 /* The orders and the position of a symbol. */
@@ -79,6 +80,9 @@ static inline void ouch_write_query(uint8_t *message) { message[0] = 'Q'; }
 void ouch_entered(uint32_t symbol, enum book_side side, uint32_t quantity, uint32_t price);
 void ouch_replaced(uint32_t original, uint32_t quantity, uint32_t price);
 void ouch_cancelled(uint32_t reference);
+/* Lets orders be cancelled again whose cancellation was rejected. Called from time to time: the exchange may reject the
+ * next one, too. */
+void ouch_retry_cancels(void);
 
 /* Takes a response. Returns the symbol whose orders or position have changed; -1: none. */
 int ouch_take(struct bytes response, uint64_t now_ns);

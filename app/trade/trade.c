@@ -394,7 +394,8 @@ HOT static inline void consider(uint32_t symbol, uint64_t now_ns)
         trade.dirty |= BIT(symbol);
 }
 
-/* Asks to cancel all live orders, as many as can leave now. */
+/* Asks to cancel all live orders, as many as can leave now. Nothing is ordered until none is left: a cancellation that
+ * the exchange rejects is asked for again. */
 NOT_HOT static void cancel_all(uint64_t now_ns)
 {
     uint32_t at = 0;
@@ -405,7 +406,7 @@ NOT_HOT static void cancel_all(uint64_t now_ns)
     while ((o = ouch_next_live(&at)) != NULL)
         if (!cancel(o, now_ns))
             return;
-    trade.cancel_all = false;
+    trade.cancel_all = ouch_levels.open > 0;
     update_armed();
 }
 
@@ -630,6 +631,7 @@ NOT_HOT static void poll_timers(uint64_t now_ns)
     update_armed();
     if (now_ns >= trade.next_reconsider_ns) {
         trade.next_reconsider_ns = now_ns + RECONSIDER_NS;
+        ouch_retry_cancels();
         trade.dirty = trade.all;
     }
     show();

@@ -136,6 +136,8 @@ TEST(cancellation_may_be_pending_or_rejected)
     take(ouch_response(m, 'P', 1, 13));
     assert_true(ouch_symbol(AAAA)->own[BOOK_SELL].cancelling);
     take(ouch_response(m, 'I', 1, 13));
+    assert_true(ouch_symbol(AAAA)->own[BOOK_SELL].cancelling); /* until the next retry */
+    ouch_retry_cancels();
     assert_false(ouch_symbol(AAAA)->own[BOOK_SELL].cancelling);
     ouch_cancelled(1);
     take(ouch_decrement(m, 1, 100));

@@ -268,6 +268,48 @@ TEST(stop_button_holds_orders_back_and_cancels_those_that_are_open)
     assert_int_equal(fake.connections[orders].sent_bytes - seen_bytes, ENTER_BYTES);
 }
 
+TEST(rejected_cancellation_is_asked_for_again_ten_times_a_second)
+{
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    pass(101 * NS_PER_MS);
+    seen_bytes = fake.connections[orders].sent_bytes;
+    assert_null(trade_set(text_of("stop")));
+    for (int i = 0; i < 3; i++) {
+        pass(101 * NS_PER_MS);
+        assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+        respond(ouch_response(m, 'I', 1, 13));
+        assert_true(has_sent_nothing());
+    }
+    pass(101 * NS_PER_MS);
+    seen_bytes = fake.connections[orders].sent_bytes;
+    respond(ouch_decrement(m, 1, 100));
+    pass(200 * NS_PER_MS);
+    assert_true(has_sent_nothing());
+}
+
+TEST(join_waits_before_it_asks_again_for_a_rejected_cancellation)
+{
+    start_ready("strategy=watch");
+    start("strategy=join risk.short=on");
+    log_in("S1", 5);
+    be_idle();
+    pass(2 * OUCH_QUIET_NS);
+    open_market();
+    pass(5 * NS_PER_MS);
+    respond(ouch_accepted(m, 5, 'B', 100, "AAAA", PRICE - 10000, 'L'));
+    respond(ouch_accepted(m, 6, 'T', 100, "AAAA", PRICE + 10000, 'L'));
+    respond(ouch_executed(m, 5, 10, PRICE - 10000, 1));
+    seen_bytes = fake.connections[orders].sent_bytes;
+    feed(itch_add(m, LOCATE, 31, 'B', 100, PRICE - 4000));
+    assert_true(has_sent("\0\12UX\0\0\0\5\0\0\0\0", 12));
+    respond(ouch_response(m, 'I', 5, 13));
+    turn(1000);
+    assert_true(has_sent_nothing());
+    pass(101 * NS_PER_MS);
+    assert_true(has_sent("\0\12UX\0\0\0\5\0\0\0\0", 12));
+}
+
 TEST(lost_feed_cancels_and_stops_until_it_is_back)
 {
     trigger(10);
