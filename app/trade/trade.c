@@ -437,19 +437,28 @@ HOT static inline void take_feed(enum mold_line line, struct bytes datagram, uin
 
 /* ---- snapshots ---- */
 
-/* Ends a snapshot at the feed's message with which the books go on. */
+/* Reads the number of a snapshot's end: digits, perhaps after blanks or zeros, or before blanks. */
+static bool read_snapshot_end(struct bytes end, uint64_t *sequence)
+{
+    ASSERT(end.count > 0);
+    struct bytes digits = { end.data + 1, end.count - 1 };
+    while (digits.count > 0 && digits.data[digits.count - 1] == ' ')
+        digits.count--;
+    while (digits.count > 0 && (digits.data[0] == ' ' || digits.data[0] == '0'))
+        digits = (struct bytes){ digits.data + 1, digits.count - 1 };
+    return end.count == SNAPSHOT_END_BYTES && text_number(digits, 1, INT64_MAX / 4, sequence);
+}
+
+/* Ends a snapshot at the feed's message with which the books go on. After a malformed end it is loaded again. */
 static void snapshot_done(struct bytes end, uint64_t now_ns)
 {
     uint64_t sequence;
-    struct bytes digits = { end.data + 1, end.count - 1 };
-    while (digits.count > 0 && digits.data[0] == ' ')
-        digits = (struct bytes){ digits.data + 1, digits.count - 1 };
-    if (end.count != SNAPSHOT_END_BYTES || !text_number(digits, 1, INT64_MAX / 4, &sequence)) {
+    trade.snapshot.wanted = false;
+    if (!read_snapshot_end(end, &sequence)) {
         trade.counters.drop_snapshot++;
         return;
     }
     trade.snapshot_state = SNAPSHOT_NONE;
-    trade.snapshot.wanted = false;
     trade.counters.snapshots++;
     mold_resume(sequence, now_ns);
     log_line("trade: the books have been rebuilt from a snapshot; the feed goes on at message %llu",
@@ -461,7 +470,7 @@ static void take_snapshot(uint64_t now_ns)
     struct bytes message;
     enum soup_event event;
     while ((event = link_next(&trade.snapshot, &message, now_ns)) <= SOUP_NEW_SESSION && event != SOUP_NOTHING) {
-        if (event != SOUP_MESSAGE || trade.snapshot_state != SNAPSHOT_LOADING)
+        if (event != SOUP_MESSAGE || trade.snapshot_state != SNAPSHOT_LOADING || !trade.snapshot.wanted)
             continue;
         if (message.count > 0 && message.data[0] == 'G')
             snapshot_done(message, now_ns);

@@ -519,11 +519,10 @@ static void snapshot(int id, uint32_t bytes)
     turn(1000);
 }
 
-TEST(gap_that_stays_is_closed_by_a_snapshot)
+/* Waits for the connection to the snapshots, and logs in there. Returns the connection. */
+static int await_snapshot(void)
 {
-    sequence += 3;
-    feed(itch_add(m, LOCATE, 50, 'B', 10, PRICE - 9000));
-    for (int i = 0; i < 600 && fake_to(SNAPSHOT) < 0; i++) {
+    for (int i = 0; i < 3000 && fake_to(SNAPSHOT) < 0; i++) {
         if (i % 100 == 0)
             send_feed(5001, MOLD_TEST_SESSION, sequence, 0);
         turn(NS_PER_MS);
@@ -534,6 +533,14 @@ TEST(gap_that_stays_is_closed_by_a_snapshot)
     pass(3 * NS_PER_MS);
     fake_data(id, packet, soup_accepted(packet, "SNAP", 1));
     turn(1000);
+    return id;
+}
+
+TEST(gap_that_stays_is_closed_by_a_snapshot)
+{
+    sequence += 3;
+    feed(itch_add(m, LOCATE, 50, 'B', 10, PRICE - 9000));
+    int id = await_snapshot();
     snapshot(id, itch_event(m, ITCH_MARKET_OPENS));
     snapshot(id, itch_directory(m, LOCATE, "AAAA"));
     snapshot(id, itch_action(m, LOCATE, 'T'));
@@ -551,6 +558,47 @@ TEST(gap_that_stays_is_closed_by_a_snapshot)
     assert_true(has_sent_nothing()); /* without a last price there is no collar */
     feed(itch_trade(m, LOCATE, PRICE));
     assert_true(has_sent(ENTER_1, ENTER_BYTES));
+}
+
+static void end_snapshot(int id, const char *digits)
+{
+    m[0] = 'G';
+    memcpy(m + 1, digits, 20);
+    snapshot(id, 21);
+    pass(2 * NS_PER_MS);
+    assert_true(fake.connections[id].aborted_by_us);
+}
+
+TEST(malformed_end_of_a_snapshot_makes_it_load_anew)
+{
+    static const char *const ends[] = { "                   x", "00000000000000000000", "                    " };
+    sequence += 3;
+    feed(itch_add(m, LOCATE, 50, 'B', 10, PRICE - 9000));
+    for (size_t i = 0; i < ARRAY_COUNT(ends); i++) {
+        end_snapshot(await_snapshot(), ends[i]);
+        assert_true(mold_is_lost());
+        assert_int_equal(counter("trade.drop_snapshot"), i + 1);
+    }
+    int id = await_snapshot();
+    snapshot(id, itch_directory(m, LOCATE, "AAAA"));
+    end_snapshot(id, "                  10");
+    assert_true(mold_is_current() && book_is_whole());
+    assert_int_equal(book_top(0)->price[BOOK_BUY], PRICE - 9000);
+}
+
+TEST(number_of_a_snapshots_end_may_be_padded)
+{
+    static const char *const ends[] = { "00000000000000000010", "10                  ", "                  10" };
+    for (size_t i = 0; i < ARRAY_COUNT(ends); i++) {
+        test_before_each();
+        sequence += 3;
+        feed(itch_add(m, LOCATE, 50, 'B', 10, PRICE - 9000));
+        int id = await_snapshot();
+        snapshot(id, itch_directory(m, LOCATE, "AAAA"));
+        end_snapshot(id, ends[i]);
+        assert_int_equal(sequence, 11);
+        assert_true(mold_is_current() && book_is_whole());
+    }
 }
 
 /* ---- the way home ---- */
