@@ -347,8 +347,12 @@ static int take_replaced(const uint8_t *m)
         return doubt(&ouch_counters.drop_price);
     if (original == NULL)
         return doubt(&ouch_counters.drop_unknown_reference);
+    bool executed = original->executed;
     end(original);
-    return accept(load_be32(m + 13), &terms);
+    int symbol = accept(load_be32(m + 13), &terms);
+    if (symbol >= 0)
+        order_of(load_be32(m + 13))->executed = executed; /* OUCH 5.0 counts the executed shares of the whole chain */
+    return symbol;
 }
 
 /* Takes shares from an order that the exchange has cancelled. */

@@ -123,6 +123,25 @@ TEST(replacement_counts_once_and_follows_the_fate_of_its_original)
     assert_true(ouch_is_sure());
 }
 
+TEST(replacement_inherits_that_shares_were_executed)
+{
+    ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
+    take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    ouch_replaced(1, 100, PRICE + 100);
+    take(ouch_executed(m, 1, 40, PRICE, 1)); /* before the replacement arrived */
+    take(ouch_replaced_by(m, 1, 2, 'B', 60, "AAAA", PRICE + 100));
+    assert_symbol(AAAA, 40, 60, 0);
+    assert_true(ouch_symbol(AAAA)->own[BOOK_BUY].executed);
+    ouch_replaced(2, 60, PRICE + 200);
+    take(ouch_replaced_by(m, 2, 3, 'B', 60, "AAAA", PRICE + 200));
+    assert_true(ouch_symbol(AAAA)->own[BOOK_BUY].executed);
+    ouch_entered(BB, BOOK_BUY, 10, PRICE);
+    take(ouch_accepted(m, 4, 'B', 10, "BB", PRICE, 'L'));
+    ouch_replaced(4, 10, PRICE + 1);
+    take(ouch_replaced_by(m, 4, 5, 'B', 10, "BB", PRICE + 1));
+    assert_false(ouch_symbol(BB)->own[BOOK_BUY].executed);
+}
+
 TEST(cancellation_may_be_pending_or_rejected)
 {
     uint32_t at = 0;
