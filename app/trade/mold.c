@@ -322,8 +322,19 @@ void mold_resume(uint64_t sequence, uint64_t now_ns)
     mold.lost = false;
     mold.next = sequence;
     mold.retries = 0;
-    if (mold.announced < sequence)
-        mold.announced = sequence;
+    mold.announced = sequence;
+    for (enum mold_line line = MOLD_A; line <= MOLD_B; line++)
+        if (mold.line_next[line] > mold.announced)
+            mold.announced = mold.line_next[line];
+    while (mold.stored_count > 0 && stored_at(mold.stored_count - 1)->sequence > mold.announced + MOLD_GAP_MAX) {
+        mold.stored_count--;
+        mold_counters.drop_sequence++;
+    }
+    if (mold.stored_count > 0) {
+        const struct stored *last = stored_at(mold.stored_count - 1);
+        if (last->sequence + last->count > mold.announced)
+            mold.announced = last->sequence + last->count;
+    }
     mold.unsettled = true;
 }
 

@@ -58,7 +58,8 @@ bool mold_has_ended(void);
 /* Returns when the latest datagram of the session came on line A or B; 0: none yet. */
 uint64_t mold_heard_ns(void);
 
-/* Goes on at a sequence number, which a snapshot names. Stored messages may be due: mold_advance. */
+/* Goes on at a sequence number, which a snapshot names. Stored messages may be due: mold_advance. The latest datagram
+ * of each line says how far the feed has come: a wrong number of an earlier one is forgotten. */
 void mold_resume(uint64_t sequence, uint64_t now_ns);
 
 /* Fetches the memory of the next datagram into the caches. */

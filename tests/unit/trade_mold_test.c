@@ -192,6 +192,35 @@ TEST(snapshot_of_the_future_makes_stored_messages_void)
     assert_int_equal(taken, MOLD_GAP_MAX + 200);
 }
 
+TEST(wrong_number_is_forgotten_after_a_snapshot)
+{
+    enum { FAR = 1 << 30 };
+    send(MOLD_A, 1, 2);
+    send(MOLD_B, 1, 2);
+    send(MOLD_B, FAR, 1);
+    assert_true(mold_is_lost());
+    send(MOLD_A, 3, 1);
+    send(MOLD_A, 4, 2);
+    taken = 3;
+    mold_resume(4, now_ns);
+    drain(mold_advance());
+    assert_false(mold_is_current()); /* the line still speaks of them */
+    assert_true(mold_is_lost());
+    send(MOLD_B, FAR, 1);
+    send(MOLD_A, 6, 1);
+    send(MOLD_A, 7, 1);
+    send(MOLD_B, 7, 1);
+    taken = 6;
+    mold_resume(7, now_ns);
+    drain(mold_advance());
+    assert_int_equal(taken, 7);
+    assert_true(mold_is_current());
+    assert_int_equal(mold_counters.drop_sequence, 1);
+    send(MOLD_B, 8, 1);
+    assert_int_equal(taken, 8);
+    assert_true(mold_is_current());
+}
+
 TEST(end_of_session_comes_after_its_last_message)
 {
     send(MOLD_A, 1, 2);
