@@ -700,7 +700,7 @@ NOT_HOT static void warm_up(void)
 __attribute__((noinline)) static enum program_verdict idle_turn(unsigned events, uint64_t now_ns)
 {
     trade.counters.turns++;
-    if (mold_has_backlog())
+    if (mold_has_backlog() && mold_advance()) /* at least one datagram a turn, however much the events have taken */
         take_messages(now_ns);
     rerequest(now_ns);
     if (trade.cancel_all)

@@ -26,12 +26,13 @@
 enum { EXCHANGE = 0x0a000202, SNAPSHOT = 5004, ORDERS = 5005, LOCATE = 7, PRICE = 1000000, REREQUEST_PORT = 26410 };
 
 static uint64_t now_ns, sequence, responses;
+static uint64_t spent_ns; /* by a turn, at each look at the clock */
 static uint8_t m[128], packet[2048];
 static int orders; /* the orders' connection */
 static uint32_t seen_bytes;
 static enum program_verdict verdict;
 
-static uint64_t clock_now(void) { return now_ns; }
+static uint64_t clock_now(void) { return now_ns + spent_ns; }
 
 static const struct program_machine machine = { .tsc_khz = 1000000, .now_ns = clock_now, .secret = { 1, 2, 3 } };
 
@@ -114,7 +115,7 @@ static const char *start_with(const char *lines, const char *words)
     stats_clear();
     now_ns = 10 * NS_PER_S;
     sequence = 1;
-    responses = 0;
+    responses = spent_ns = 0;
     assert_null(service_init(machine.secret, false, now_ns));
     return program.init(&machine, now_ns);
 }
@@ -216,6 +217,21 @@ TEST(gap_is_rerequested_and_the_order_leaves_when_all_is_there)
     fake_datagram(EXCHANGE, 5003, REREQUEST_PORT, packet, head);
     turn(1000);
     assert_true(has_sent(ENTER_1, ENTER_BYTES));
+}
+
+TEST(stored_messages_are_taken_in_turns_without_time)
+{
+    uint64_t lost = sequence++;
+    for (uint64_t i = 0; i < 5; i++)
+        feed(itch_add(m, LOCATE, 20 + i, 'B', 100, PRICE - 9000));
+    spent_ns = 20 * NS_PER_US;
+    send_feed(5002, MOLD_TEST_SESSION, lost, itch_trade(m, LOCATE, PRICE));
+    assert_false(mold_is_current());
+    for (int i = 0; i < 4; i++)
+        turn(1000);
+    assert_int_equal(book_top(0)->shares[BOOK_BUY], 500);
+    turn(1000);
+    assert_true(mold_is_current() && !mold_has_backlog());
 }
 
 TEST(join_quotes_replaces_and_cancels)
