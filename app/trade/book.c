@@ -44,6 +44,9 @@ static struct {
     uint8_t names[BOOK_SYMBOL_COUNT_MAX][ITCH_STOCK_BYTES];
     uint16_t locates[BOOK_SYMBOL_COUNT_MAX]; /* 0: not known yet */
     struct book_top tops[BOOK_SYMBOL_COUNT_MAX];
+    struct {
+        bool trading, halted; /* by the trading state, and by an operational halt */
+    } states[BOOK_SYMBOL_COUNT_MAX];
     uint8_t symbol_of[LOCATE_COUNT];
     struct side sides[BOOK_SYMBOL_COUNT_MAX][BOOK_SIDE_COUNT];
     _Alignas(64) struct order slots[SLOT_COUNT_MAX];
@@ -107,6 +110,7 @@ bool book_clear_slice(void)
     if (book.cleared_bytes == 0) {
         memset(book.locates, 0, sizeof book.locates);
         memset(book.tops, 0, sizeof book.tops);
+        memset(book.states, 0, sizeof book.states);
         memset(book.symbol_of, LOCATE_UNKNOWN, sizeof book.symbol_of);
         for (uint32_t i = 0; i < BOOK_SYMBOL_COUNT_MAX; i++)
             book.sides[i][BOOK_BUY].count = book.sides[i][BOOK_SELL].count = 0;
@@ -374,9 +378,14 @@ static int take_trade(uint32_t price, uint32_t symbol)
     return (int)symbol;
 }
 
-static int take_trading_action(const uint8_t *m, uint32_t symbol)
+/* Takes a trading action or an operational halt, which both say if a symbol trades. */
+static int take_state(const uint8_t *m, uint32_t symbol)
 {
-    bool trading = m[ITCH_STATE] == ITCH_TRADING;
+    if (m[0] == ITCH_TRADING_ACTION)
+        book.states[symbol].trading = m[ITCH_STATE] == ITCH_TRADING;
+    else if (m[ITCH_MARKET] == ITCH_NASDAQ)
+        book.states[symbol].halted = m[ITCH_HALT] != ITCH_HALT_LIFTED;
+    bool trading = book.states[symbol].trading && !book.states[symbol].halted;
     if (book.tops[symbol].trading == trading)
         return -1;
     book.tops[symbol].trading = trading;
@@ -466,7 +475,8 @@ HOT int book_take(struct bytes message)
     case ITCH_CROSS:
         return take_trade(load_be32(m + ITCH_CROSS_PRICE), symbol);
     case ITCH_TRADING_ACTION:
-        return take_trading_action(m, symbol);
+    case ITCH_OPERATIONAL_HALT:
+        return take_state(m, symbol);
     case ITCH_STOCK_DIRECTORY:
         return take_directory_again(m, symbol);
     default: /* no book depends on the others */

@@ -33,7 +33,7 @@ struct book_top {
     _Alignas(64) uint32_t price[BOOK_SIDE_COUNT]; /* 0: no order on this side */
     uint64_t shares[BOOK_SIDE_COUNT];             /* at this price */
     uint32_t last_price;                          /* the last trade's; 0: none */
-    bool trading;                                 /* the exchange says that the symbol trades */
+    bool trading;                                 /* the trading state is so, and no operational halt is on */
 };
 
 /* Begins with empty books. `symbols` are `symbol_count` names of ITCH_STOCK_BYTES, padded with blanks, copied.

@@ -17,6 +17,7 @@ enum itch_type {
     ITCH_SYSTEM_EVENT = 'S',
     ITCH_STOCK_DIRECTORY = 'R',
     ITCH_TRADING_ACTION = 'H',
+    ITCH_OPERATIONAL_HALT = 'h',
     ITCH_ADD = 'A',
     ITCH_ADD_ATTRIBUTED = 'F',
     ITCH_EXECUTED = 'E',
@@ -34,6 +35,8 @@ enum itch_offset {
     ITCH_EVENT = 11,     /* 1 byte, of a system event */
     ITCH_STOCK = 11,     /* 8 bytes, of a stock directory and a trading action */
     ITCH_STATE = 19,     /* 1 byte, of a trading action */
+    ITCH_MARKET = 19,    /* 1 byte, of an operational halt */
+    ITCH_HALT = 20,      /* 1 byte, of an operational halt */
     ITCH_REFERENCE = 11, /* 8 bytes, of all messages about an order */
     ITCH_ADD_SIDE = 19,
     ITCH_ADD_SHARES = 20,
@@ -50,6 +53,8 @@ enum itch_offset {
 
 enum itch_event { ITCH_MARKET_OPENS = 'Q', ITCH_MARKET_CLOSES = 'M' };
 enum itch_state { ITCH_TRADING = 'T' };
+enum itch_halt { ITCH_HALTED = 'H', ITCH_HALT_LIFTED = 'T' };
+enum itch_market { ITCH_NASDAQ = 'Q' }; /* operational halts of other markets are not ours */
 
 /* The length of each type's message; 0: no message has the type. */
 extern const uint8_t itch_bytes[256];

@@ -44,6 +44,14 @@ static inline uint32_t itch_action(uint8_t *out, uint16_t locate, uint8_t state)
     return bytes;
 }
 
+static inline uint32_t itch_halt(uint8_t *out, uint16_t locate, uint8_t market, uint8_t action)
+{
+    uint32_t bytes = itch_head(out, ITCH_OPERATIONAL_HALT, locate);
+    out[ITCH_MARKET] = market;
+    out[ITCH_HALT] = action;
+    return bytes;
+}
+
 static inline uint32_t itch_add(uint8_t *out, uint16_t locate, uint64_t reference, char side, uint32_t shares,
                                 uint32_t price)
 {

@@ -99,6 +99,25 @@ TEST(trading_states_and_market_hours_are_kept)
 }
 
 /* Each row is a message that nobody may act on. */
+TEST(operational_halt_of_our_market_stops_a_symbol_until_it_is_lifted)
+{
+    take(itch_action(m, LOCATE_A, 'T'));
+    assert_int_equal(take(itch_halt(m, LOCATE_A, 'B', 'H')), -1); /* another market's */
+    assert_true(book_top(0)->trading);
+    assert_int_equal(take(itch_halt(m, LOCATE_A, 'Q', 'H')), 0);
+    assert_false(book_top(0)->trading);
+    assert_int_equal(take(itch_action(m, LOCATE_A, 'T')), -1);
+    assert_int_equal(take(itch_halt(m, LOCATE_A, 'X', 'T')), -1);
+    assert_false(book_top(0)->trading);
+    assert_int_equal(take(itch_halt(m, LOCATE_A, 'Q', 'T')), 0);
+    assert_true(book_top(0)->trading);
+    take(itch_halt(m, LOCATE_A, 'Q', 'H'));
+    take(itch_action(m, LOCATE_A, 'H'));
+    assert_int_equal(take(itch_halt(m, LOCATE_A, 'Q', 'T')), -1); /* the trading state is a halt still */
+    assert_false(book_top(0)->trading);
+    assert_true(book_is_whole());
+}
+
 TEST(contradictions_are_dropped_counted_and_make_the_book_doubtful)
 {
     uint8_t long_message[64] = { ITCH_ADD };
