@@ -1,4 +1,5 @@
 """docs/debugging.md, section by section, as written, in a network of its own."""
+import fcntl
 import os
 import pathlib
 import re
@@ -25,9 +26,11 @@ def play(*parts):
              if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "CC", "CFLAGS_EXTRA", "WERROR", "PYTHONPATH")}
     ending = "trap 'for job in $(jobs -p); do kill $job || :; done' EXIT; ip link set lo up"
     words = [*machine.unshare_words(), "bash", "-ec", "\n".join((ending, *parts))]
-    done = subprocess.run(words, cwd=ROOT, env=clean, text=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          timeout=BUILD_AND_PLAY_S)
+    with open(ROOT / "build/debugging.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)        # the sections build in one folder; workers take turns
+        done = subprocess.run(words, cwd=ROOT, env=clean, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=BUILD_AND_PLAY_S)
     assert done.returncode == 0, done.stdout[-5000:]
     return done.stdout
 
