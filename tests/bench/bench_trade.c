@@ -44,7 +44,8 @@ uint32_t bench_trade_login(uint8_t *packets) { return soup_accepted(packets, "BE
 uint32_t bench_trade_query(uint8_t *packets)
 {
     uint8_t response[16];
-    return soup_packet(packets, 'S', response, ouch_response(response, 'Q', 1, 13));
+    uint32_t bytes = soup_packet(packets, 'S', response, ouch_response(response, 'Q', 1, 13));
+    return bytes + soup_packet(packets + bytes, 'H', NULL, 0);
 }
 
 /* Begins a datagram of `count` messages. */

@@ -105,6 +105,7 @@ static void begin(void)
     packet_to(fake_to(ORDERS), 'A', "S1                           1", 30);
     turn(2 * NS_PER_MS);
     packet_to(fake_to(ORDERS), 'S', m, ouch_response(m, 'Q', 1, 13));
+    packet_to(fake_to(ORDERS), 'H', NULL, 0);
     turn(OUCH_QUIET_NS + NS_PER_MS);
     feed(m, itch_directory(m, LOCATE, "AAAA"));
     feed(m, itch_action(m, LOCATE, 'T'));
