@@ -42,7 +42,7 @@ worker_64:
     mov fs, eax
     mov gs, eax
     ; A stack goes to one CPU: one that comes too late finds none.
-    xchg rax, [worker_stack_top]
+    xchg rax, [rel worker_stack_top]
     test rax, rax
     jz .late
     mov rsp, rax

@@ -242,7 +242,7 @@ TEST(requests_that_are_put_back_leave_no_trace)
         for (int i = 0; i < REQUESTS; i++, now_ns += MS) {
             for (int k = 0; round == 1 && k < REHEARSED; k++) {
                 rate_limit_keep(STRANGER + (uint32_t)k);
-                for (int n = 0; n < 2 * BURST; n++)
+                for (uint32_t n = 0; n < 2 * BURST; n++)
                     rate_limit_take(STRANGER + (uint32_t)k, now_ns);
                 rate_limit_put_back();
             }
