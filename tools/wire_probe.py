@@ -4,7 +4,8 @@
     tools/wire_probe.py kernel guest linux                  each of the players named here
     tools/wire_probe.py --listen 192.0.2.1                  any player: prints its settings, waits for it
     tools/wire_probe.py --wire vhost-user own lwip guest    the probe is the network device, and polls the rings on a
-                                                            core of its own; times echoes of all protocols, too
+                                                            core of its own; times echoes of all protocols, too, and
+                                                            market data to an order
     tools/wire_probe.py --table own lwip guest linux        half round trips of an echo by payload, back to back
     tools/wire_probe.py --table 192.0.2.9:7                 the same of any echo, such as `make PROGRAM=echo` elsewhere
 

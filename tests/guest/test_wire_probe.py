@@ -22,6 +22,7 @@ ROWS = {
     "modern-lwip": ("player", "lwip", "modern", ""),
     "modern-time": ("time", "own", "modern", ""),
     "modern-digest": ("digest", "own", "modern", ""),
+    "modern-trade": ("trade", "own", "modern", ""),
 }
 SHOTS = 20
 

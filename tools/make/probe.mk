@@ -11,13 +11,14 @@ NEEDS_guest += $(VHOST_PROBE) $(ECHO_PROBE)
 # The images of further programs with the other stack.
 OTHER_ECHO_IMAGE := $(BUILD)/other/echo/peregrine.elf
 OTHER_TIME_IMAGE := $(BUILD)/other/time/peregrine.elf
-$(OTHER_ECHO_IMAGE) $(OTHER_TIME_IMAGE): $(BUILD)/other/%/peregrine.elf: FORCE
+OTHER_TRADE_IMAGE := $(BUILD)/other/trade/peregrine.elf
+$(OTHER_ECHO_IMAGE) $(OTHER_TIME_IMAGE) $(OTHER_TRADE_IMAGE): $(BUILD)/other/%/peregrine.elf: FORCE
 	@$(MAKE) -s --no-print-directory BUILD=$(BUILD)/other STACK=$(filter-out $(STACK),own lwip) PROGRAM=$* \
 		LWIP=$(LWIP) $@
 
 WIRE_NEEDS := $(VHOST_PROBE) $(addprefix $(BUILD)/,peregrine.elf other/peregrine.elf) \
-	$(addprefix $(BUILD)/,echo/peregrine.elf time/peregrine.elf digest/peregrine.elf) $(OTHER_ECHO_IMAGE) \
-	$(OTHER_TIME_IMAGE) $(LINUX_PROGRAMS)
+	$(patsubst %,$(BUILD)/%/peregrine.elf,echo time digest trade) $(OTHER_ECHO_IMAGE) $(OTHER_TIME_IMAGE) \
+	$(OTHER_TRADE_IMAGE) $(LINUX_PROGRAMS)
 bench-wire: $(WIRE_NEEDS) ## the wire without QEMU's main loop: build/bench/wire.json
 	$(PY) tools/wire_probe.py --wire vhost-user own lwip guest
 bench-half-rtt: $(WIRE_NEEDS) $(ECHO_PROBE) ## half round trips of echoes by payload: build/bench/half_rtt.json

@@ -14,6 +14,7 @@ import tempfile
 
 from contest import rounds
 from contest.scoring import quantile
+from probe import trade_session
 from probe.bursts import Bursts
 from probe.wire import ProbeError
 from vm import linux_guest
@@ -24,8 +25,8 @@ BUILD = qemu.BUILD
 PROGRAM = BUILD / "host/tools/probe/vhost_probe"
 ROUND = rounds.ONLINE
 PLAYS = {"player": ("ethernet", "icmp", "burst"), "echo": ("udp:64", "tcp:64"), "time": ("ntp",),
-         "digest": ("sha256",)}
-WORDS = {"echo": "port=7", "time": "rate=0", "digest": "port=7"}
+         "digest": ("sha256",), "trade": ("trade",)}
+WORDS = {"echo": "port=7", "time": "rate=0", "digest": "port=7", "trade": trade_session.WORDS}
 GAPS_MS = (1, 10)
 WARM_SHOTS = 20         # vhost_probe.c: WARM_UP_SHOTS
 VISIT_S_MAX = 600
@@ -33,7 +34,6 @@ VISIT_S_MAX = 600
 PLAYER_WORDS = ("early=off", "feed.timeout=0", "server.timeout=0")
 # QEMU 7.2 crashes under TCG when Linux uses MSI-X of a vhost-user device: it gets the pin's interrupt.
 LINUX_ON_TCG = ",vectors=0"
-ECHO_INITRAMFS = linux_guest.WORK / "echo-initramfs"
 
 
 def kernel_image(stack, program):
@@ -41,6 +41,10 @@ def kernel_image(stack, program):
         return machine.image_of(stack)
     folder = program if (BUILD / program / f"kernel/parts-{stack}").exists() else f"other/{program}"
     return BUILD / folder / "peregrine.elf"
+
+
+def initramfs(program):
+    return linux_guest.INITRAMFS if program == "player" else linux_guest.WORK / f"{program}-initramfs"
 
 
 def settings(setup, program):
@@ -57,17 +61,18 @@ def kernel_options(stack):
 def linux_options(setup, program):
     words = " ".join(word for word in settings(setup, program).split() if not word.startswith(("ip=", "gw=")))
     return ["-kernel", linux_guest.KERNEL, "-append", f"quiet peregrine: {words}",
-            "-initrd", linux_guest.INITRAMFS if program == "player" else ECHO_INITRAMFS]
+            "-initrd", initramfs(program)]
 
 
 SYSTEMS = {"own": kernel_options("own"), "lwip": kernel_options("lwip"), "guest": linux_options}
 # The port of lwIP has too few connections for digest.
-PROGRAMS = {"own": tuple(PLAYS), "lwip": ("player", "echo", "time"), "guest": ("player", "echo")}
+PROGRAMS = {"own": tuple(PLAYS), "lwip": ("player", "echo", "time", "trade"), "guest": ("player", "echo", "trade")}
 
 
 def build_linux():
-    linux_guest.build(BUILD / "host/peregrine-linux")
-    linux_guest.build(BUILD / "host/echo-linux", ECHO_INITRAMFS)
+    for program in PROGRAMS["guest"]:
+        name = "peregrine" if program == "player" else program
+        linux_guest.build(BUILD / f"host/{name}-linux", initramfs(program))
 
 
 @contextlib.contextmanager
@@ -112,20 +117,23 @@ def write_bursts(path, count, seed):
     path.write_text("\n".join(lines) + "\n")
 
 
+SCRIPTS = {"player": write_bursts, "trade": trade_session.write}
+
+
 def visit(options_of, program, shots, gaps_ms, seed, accelerator="tcg", nic="modern", nic_more="", plays=None):
     """Starts a system once, and plays `plays`, or what its program answers, or the play of the program's name.
 
     Returns {(play, gap in ms): [ns]}."""
     guest_core, probe_core = two_cores()
     with tempfile.TemporaryDirectory(prefix="peregrine-vhost-") as directory, contextlib.ExitStack() as stack:
-        bursts, socket = pathlib.Path(directory) / "bursts", pathlib.Path(directory) / "device"
+        script, socket = pathlib.Path(directory) / "script", pathlib.Path(directory) / "device"
         setup = machine.Setup(net="vhost-user", socket=str(socket), nic=nic, nic_more=nic_more, accelerator=accelerator,
                               memory="512M")
         words = [PROGRAM, socket, -1 if probe_core is None else probe_core, shots, ",".join(map(str, gaps_ms)),
                  ",".join(plays or PLAYS.get(program, (program,)))]
-        if program == "player":
-            write_bursts(bursts, len(gaps_ms) * (shots + WARM_SHOTS), seed)
-            words.append(bursts)
+        if program in SCRIPTS:
+            SCRIPTS[program](script, len(gaps_ms) * (shots + WARM_SHOTS), seed)
+            words.append(script)
         probe = stack.enter_context(subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE,
                                                      stderr=subprocess.PIPE, text=True))
         stack.callback(probe.kill)

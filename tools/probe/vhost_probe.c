@@ -1,6 +1,6 @@
 /* The wire probe as the network device itself: times a guest from descriptor to descriptor.
  *
- *     vhost_probe SOCKET CORE SHOTS GAPS PLAYS [BURSTS]
+ *     vhost_probe SOCKET CORE SHOTS GAPS PLAYS [SCRIPT]
  *
  * Waits for QEMU on the UNIX socket and runs on that core (-1: any). GAPS is a list (1,10) of milliseconds between two
  * shots. The probe plays each of PLAYS (a,b,c) with each gap: SHOTS shots that count, after a few that do not.
@@ -12,15 +12,20 @@
  *     sha256     POST /sha256?rounds=1 to port 7 with a body of 5 bytes, over one connection, and its response
  *     ntp        an NTP request and its reply
  *     ntp-rate   NTP_RATE_COUNT of them, NTP_RATE_WINDOW at a time; one time for all
- *     burst      digits on the input stream and the POST of the answer that they end with. BURSTS is a file of lines
+ *     burst      digits on the input stream and the POST of the answer that they end with. SCRIPT is a file of lines
  *                "digits answer ..."; the first answer is timed, all must come
+ *     trade      a datagram of market data and the order that it brings. SCRIPT is a file of records, each after its
+ *                length in two bytes (trade_session.py). Each request of the guest has three: the request itself, a
+ *                datagram to the feed's port, packets of the orders' session. The datagram that brings an order stands
+ *                before the order's records
  *
  * Prints "PLAY GAP NS" for each shot. A shot's time runs from the moment before the guest can see the frame in its ring
  * to the moment when the device finds the guest's answer. Between the two stand no system call of this program's and no
  * QEMU, except for the interrupt of a guest that asks for one. Exits with a message when an answer does not come.
  *
- * The network is 10.77.0.0/24: this side is .1, and the contest's server for input (port 10001) and output (10002); the
- * guest is .2 (tools/vm/machine.py). No frame is lost here, so the TCP of this side sends nothing twice. */
+ * The network is 10.77.0.0/24: this side is .1, the contest's server for input (port 10001) and output (10002), and the
+ * exchange for orders (26404); the guest is .2 (tools/vm/machine.py). No frame is lost here, so the TCP of this side
+ * sends nothing twice. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <err.h>
@@ -49,6 +54,8 @@ enum {
     GUEST_ADDRESS = 0x0a4d0002,
     INPUT_PORT = 10001,
     OUTPUT_PORT = 10002,
+    ORDERS_PORT = 26404,
+    FEED_PORT = 26400,
     ECHO_PORT = 7,
     OUR_UDP_PORT = 40007,
     OUR_TCP_PORT = 40008,
@@ -60,6 +67,8 @@ enum {
     NTP_RATE_WINDOW = 32,
     PAYLOAD_BYTES_MAX = 1200,
     ANSWER_COUNT_MAX = 16,
+    FIRST_REQUESTS = 2,       /* the trader's login and its query, before it orders */
+    SOUP_HEARTBEAT_BYTES = 3, /* the length 1 in two bytes, the type */
     WARM_UP_SHOTS = 20,
     TRIES = 3,          /* a first frame may meet a neighbour, or a guest that starts */
     SERVE_TURNS = 4096, /* turns of the loop between two looks at QEMU's socket */
@@ -86,13 +95,19 @@ struct answer {
 };
 
 static struct vhost_user device;
-static struct peer peers[] = { { .port = INPUT_PORT }, { .port = OUTPUT_PORT }, { .port = OUR_TCP_PORT } };
+static struct peer peers[] = {
+    { .port = INPUT_PORT }, { .port = OUTPUT_PORT }, { .port = OUR_TCP_PORT }, { .port = ORDERS_PORT }
+};
 static struct peer *const input = &peers[0], *const output = &peers[1], *const echo = &peers[2];
+static struct peer *const orders = &peers[3];
 static uint8_t guest_mac[6];
 static bool guest_known, input_open; /* the guest's address is known; the input request has been answered */
 static bool echo_open;               /* our connection is ESTABLISHED */
 static uint32_t echo_bytes;          /* payload of a datagram or segment to the echo */
 static uint32_t echo_bytes_left;     /* the part of a segment's that is not yet back */
+/* The player's bursts or the trader's session; NULL: the guest's program opens no connection to us. */
+static FILE *script;
+static uint32_t requests_answered; /* the trader's */
 
 /* ---- Frames to the guest ---- */
 
@@ -247,8 +262,11 @@ static void take_segment(const struct tcp_wire *tcp, uint32_t bytes, struct answ
 {
     uint32_t head_bytes = (uint32_t)(tcp->offset >> 4) * 4;
     uint16_t port = load_be16(&tcp->destination_port), guest_port = load_be16(&tcp->source_port);
-    struct peer *peer = port == INPUT_PORT ? input : port == OUTPUT_PORT ? output : port == OUR_TCP_PORT ? echo : NULL;
+    struct peer *peer = NULL;
     uint64_t sent_ns;
+    for (size_t i = 0; i < ARRAY_COUNT(peers); i++)
+        if (peers[i].port == port)
+            peer = &peers[i];
     if (peer == NULL || head_bytes < sizeof *tcp || head_bytes > bytes)
         return;
     uint32_t stamp = 0;
@@ -350,7 +368,44 @@ static const uint8_t *body_after(const uint8_t *at, const uint8_t *end)
     return head_end == NULL ? NULL : head_end + 4;
 }
 
-/* Does what the contest's servers do: acknowledges, answers the input request and each POST. */
+/* Reads the next record of the trader's session. */
+static uint32_t read_record(uint8_t record[PAYLOAD_BYTES_MAX])
+{
+    uint8_t length[2];
+    assert(script != NULL);
+    if (fread(length, sizeof length, 1, script) != 1)
+        errx(1, "trade: too few records");
+    uint32_t bytes = load_be16(length);
+    if (bytes > PAYLOAD_BYTES_MAX || fread(record, 1, bytes, script) != bytes)
+        errx(1, "trade: a record of %u bytes", bytes);
+    return bytes;
+}
+
+/* Returns true for a request of the trader: a packet of SoupBinTCP, one in a segment, that is no heartbeat. */
+static bool is_request(const struct answer *answer, uint16_t number)
+{
+    (void)number;
+    return answer->peer == orders && !(answer->payload_bytes == SOUP_HEARTBEAT_BYTES && answer->payload[2] == 'R');
+}
+
+/* Does what the session has next: compares the request, sends its datagram and its answers. */
+static void serve_request(const struct answer *answer)
+{
+    uint8_t record[PAYLOAD_BYTES_MAX];
+    uint64_t sent_ns;
+    uint32_t bytes = read_record(record);
+    if (bytes != answer->payload_bytes || memcmp(record, answer->payload, bytes) != 0)
+        errx(1, "trade: request %u of the guest is not that of the session", requests_answered + 1);
+    requests_answered++;
+    bytes = read_record(record);
+    if (bytes > 0)
+        send_datagram(FEED_PORT, record, bytes, &sent_ns);
+    bytes = read_record(record);
+    send_segment(orders, TCP_ACK | TCP_PSH, record, bytes, &sent_ns);
+}
+
+/* Does what the contest's servers and the exchange do: acknowledges, answers the input request, each POST, and each
+ * request of the trader. */
 static void serve(const struct answer *answer)
 {
     static const char head[] = "HTTP/1.1 200 OK\r\nServer: Most\r\nContent-type: text/plain\r\n\r\n";
@@ -367,8 +422,10 @@ static void serve(const struct answer *answer)
              bytes += sizeof verdict - 1)
             memcpy(verdicts + bytes, verdict, sizeof verdict - 1);
         send_segment(output, TCP_ACK | TCP_PSH, verdicts, bytes, &sent_ns);
-    } else if (answer->peer == echo) {
-        send_segment(echo, TCP_ACK, NULL, 0, &sent_ns);
+    } else if (is_request(answer, 0)) {
+        serve_request(answer);
+    } else if (answer->peer != NULL) {
+        send_segment(answer->peer, TCP_ACK, NULL, 0, &sent_ns);
     }
 }
 
@@ -536,7 +593,6 @@ static uint64_t shoot_ntp_rate(uint16_t number)
     return now_ns - begun_ns;
 }
 
-static FILE *bursts;
 static char *expected[ANSWER_COUNT_MAX];
 
 /* Strikes a POST's body out of the expected answers. Returns true if it is the first one. */
@@ -585,7 +641,7 @@ static uint64_t shoot_burst(uint16_t number)
 {
     static char line[2 * PAYLOAD_BYTES_MAX];
     (void)number;
-    if (fgets(line, sizeof line, bursts) == NULL)
+    if (fgets(line, sizeof line, script) == NULL)
         errx(1, "too few bursts");
     char *rest = line;
     const char *digits = strsep(&rest, " \n");
@@ -602,6 +658,15 @@ static uint64_t shoot_burst(uint16_t number)
     return time_ns;
 }
 
+static uint64_t shoot_trade(uint16_t number)
+{
+    uint8_t tick[PAYLOAD_BYTES_MAX];
+    uint64_t sent_ns;
+    uint32_t bytes = read_record(tick);
+    send_datagram(FEED_PORT, tick, bytes, &sent_ns);
+    return wait_answer(sent_ns, SHOT_NS, is_request, number);
+}
+
 static const struct play {
     const char *name;
     uint64_t (*shoot)(uint16_t number);
@@ -609,7 +674,7 @@ static const struct play {
 } plays[] = {
     { "ethernet", shoot_ethernet, 0 }, { "icmp", shoot_icmp, 0 },     { "udp", shoot_udp, 2 },
     { "tcp", shoot_tcp, 1 },           { "ntp", shoot_ntp, 0 },       { "ntp-rate", shoot_ntp_rate, 0 },
-    { "burst", shoot_burst, 0 },       { "sha256", shoot_sha256, 0 },
+    { "burst", shoot_burst, 0 },       { "sha256", shoot_sha256, 0 }, { "trade", shoot_trade, 0 },
 };
 
 /* Finds a play by its name, and sets echo_bytes. */
@@ -663,15 +728,21 @@ static int accept_qemu(const char *path)
     return connection;
 }
 
-/* Waits until the guest answers, and until its player has come if one is wanted. */
-static void wait_guest(bool with_player)
+/* Returns true if the guest's program has done all that it does before the first shot. */
+static bool has_come(void)
+{
+    return script == NULL || (input_open && output->guest_port != 0) || requests_answered == FIRST_REQUESTS;
+}
+
+/* Waits until the guest answers, and until its program has come if it does. */
+static void wait_guest(void)
 {
     uint64_t end_ns = vhost_user_now_ns() + START_NS, asked_ns = 0, sent_ns;
     struct answer answer;
-    while (!guest_known || (with_player && !(input_open && output->guest_port != 0))) {
+    while (!guest_known || !has_come()) {
         uint64_t now_ns = vhost_user_now_ns();
         if (now_ns > end_ns)
-            errx(1, guest_known ? "no player came to both ports" : "the guest answers no ARP");
+            errx(1, guest_known ? "no program came to our ports" : "the guest answers no ARP");
         if (turn(&answer))
             serve(&answer);
         else if (!guest_known && vhost_user_is_running(&device) && now_ns - asked_ns > SECOND_NS / 10) {
@@ -684,7 +755,7 @@ static void wait_guest(bool with_player)
 int main(int argc, char **argv)
 {
     if (argc != 6 && argc != 7)
-        errx(2, "usage: vhost_probe SOCKET CORE SHOTS GAPS PLAYS [BURSTS]");
+        errx(2, "usage: vhost_probe SOCKET CORE SHOTS GAPS PLAYS [SCRIPT]");
     setvbuf(stdout, NULL, _IOLBF, 0);
     prctl(PR_SET_PDEATHSIG, 9); /* ends with the program that started this one */
     if (atoi(argv[2]) >= 0) {
@@ -694,11 +765,11 @@ int main(int argc, char **argv)
         if (sched_setaffinity(0, sizeof one, &one) < 0)
             err(1, "core %s", argv[2]);
     }
-    if (argc == 7 && (bursts = fopen(argv[6], "r")) == NULL)
+    if (argc == 7 && (script = fopen(argv[6], "r")) == NULL)
         err(1, "%s", argv[6]);
     vhost_user_init(&device, accept_qemu(argv[1]));
     setvbuf(stdout, NULL, _IOFBF, 1 << 20);
-    wait_guest(bursts != NULL);
+    wait_guest();
     for (char *rest_plays = argv[5], *name; (name = strsep(&rest_plays, ",")) != NULL;) {
         const struct play *play = find_play(name);
         char *gaps = strdup(argv[4]);
