@@ -70,9 +70,10 @@ contest: ## serves a contest with sample players and a board until Ctrl-C; it go
 	@tools/setup.sh run
 	@tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/host/peregrine-linux
 	@$(PY) -m players.demo
-trade: ## the program trade at a simulated exchange, with a live page, until Ctrl-C. RATE=200 SETTINGS=
+trade: ## the program trade in QEMU at a simulated exchange, with a live page, until Ctrl-C. RATE=200 SETTINGS=
 	@tools/setup.sh run
-	@tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) PROGRAM=trade $(BUILD)/host/trade-linux
+	@tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) PROGRAM=trade $(BUILD)/trade/peregrine.elf \
+		$(BUILD)/host/trade-linux
 	@$(PY) -m exchange.demo
 check: setup ## `make test`, then guests, games, fuzzing, foreign stacks, round trips. T=NAME
 	@$(MAKE) --no-print-directory -s check-ready

@@ -1,11 +1,22 @@
 """The trading program, app/trade/, as a kernel: the image that `make PROGRAM=trade` builds."""
+import json
+import os
+import re
+import signal
 import socket
+import subprocess
+import sys
+import urllib.request
 
+import pytest
+
+from tests.contest.running import wait_for
 from tests.hosted import test_trade
 from vm import ports, qemu
 
 IMAGE = qemu.BUILD / "trade/peregrine.elf"
 FEED = 26400
+PATIENCE_S = 120
 
 
 def test_kernel_trades_and_cancels_its_open_order_before_it_resets():
@@ -24,3 +35,26 @@ def test_kernel_trades_and_cancels_its_open_order_before_it_resets():
         finally:
             exchange.close()
     assert "back to Linux: gg" in guest.log and "stats: ouch.cancelled 1" in guest.log, guest.log
+
+
+def account_of(page):
+    with urllib.request.urlopen(f"{page}board.json", timeout=PATIENCE_S) as answer:
+        return json.load(answer)["accounts"][0]
+
+
+# As `make run`, it forwards ports of its own numbers where these are free.
+@pytest.mark.xdist_group("make-run")
+def test_make_trade_shows_acknowledged_orders_and_ends_in_order():
+    trade = subprocess.Popen([sys.executable, "-m", "exchange.demo"], env={**os.environ, "RATE": "400", "SETTINGS": ""},
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        page = re.match(r"trade: the page is at (\S+) \.", trade.stdout.readline())[1]
+        wait_for(lambda: account_of(page)["counts"].get("answer A", 0) >= 8, PATIENCE_S)
+        assert account_of(page)["us"]
+        trade.send_signal(signal.SIGINT)
+        said, _ = trade.communicate(timeout=PATIENCE_S)
+    finally:
+        trade.kill()
+    assert trade.returncode == 0 and re.search(r" \d+ executions, 0 open orders$", said.strip()), said
+    assert "run: trade has left (gg); the machine has reset" in said, said
+    assert re.search(r"stats: ouch\.accepted [1-9]", said) and "stats: ouch.rejected" not in said, said
