@@ -15,11 +15,12 @@ MODULES = ("failover", "net_failover", "virtio_ring", "virtio", "virtio_pci_lega
            "virtio_pci", "virtio_net", "af_packet")
 INIT = """#!/bin/busybox sh
 /bin/busybox mount -t proc proc /proc
+/bin/busybox mount -t devtmpfs dev /dev
 for module in {modules}; do [ ! -e /$module.ko ] || /bin/busybox insmod /$module.ko; done
 /bin/busybox ip link set lo up
 /bin/busybox ip addr add {address}/{bits} dev eth0
 /bin/busybox ip link set eth0 up
-/player $(/bin/busybox sed 's/.*peregrine: //' /proc/cmdline)
+/player $(/bin/busybox sed 's/.*peregrine: //' /proc/cmdline) > /dev/null 2>&1
 /bin/busybox poweroff -f
 """
 
@@ -77,7 +78,9 @@ def program_files(**programs):
 
 
 def build(player, initramfs_path=INITRAMFS):
-    """Makes KERNEL and an initramfs: the guest runs `player` with what follows "peregrine: " on its command line."""
+    """Makes KERNEL and an initramfs: the guest runs `player` with what follows "peregrine: " on its command line.
+
+    The program's log goes nowhere: each line on the console would take the program's time."""
     tree = kernel_tree()
     files = program_files(player=player)
     for module in MODULES:
