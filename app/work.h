@@ -15,9 +15,9 @@
  *
  * A job touches, until work_take returns it:
  *   - its own struct, in which `work` is a member, and the memory that this struct names as the job's;
- *   - tables that nobody writes any more.
- * In that time nobody else touches these; `owner` says who may. A job logs nothing, counts nothing, reads no clock but
- * the TSC, and knows no connection. It may assert: a failed assertion ends the machine as on the first CPU.
+ *   - tables, and other data that nobody writes in that time.
+ * In that time nobody else touches the former: `owner` says who may. A job logs nothing, counts nothing, reads no clock
+ * but the TSC, and knows no connection. It may assert: a failed assertion ends the machine as on the first CPU.
  * work_give and work_take hand the memory over with release and acquire; TSan holds that (tests/unit/work_test.c).
  *
  * A hand-over costs the loop two transfers of a line, some 250 ns; work_init measures it. Work that is cheaper than a

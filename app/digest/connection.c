@@ -14,6 +14,7 @@ static const struct counter counter_table[] = {
     COUNTER("digest.", digest_connection_counters, responses_200),
     COUNTER("digest.", digest_connection_counters, responses_refused),
     COUNTER("digest.", digest_connection_counters, body_bytes),
+    COUNTER("digest.", digest_connection_counters, given_bytes),
     COUNTER("digest.", digest_connection_counters, sent_bytes),
     COUNTER("digest.", digest_connection_counters, broken_off),
 };
@@ -29,7 +30,7 @@ void digest_connection_check(const struct connection *c)
     ASSERT((c->phase != CONNECTION_BODY && c->phase != CONNECTION_CHAIN) || c->method != NULL);
 }
 
-bool digest_connection_is_out(const struct connection *c) { return work_is_out(&c->piece.work); }
+bool digest_connection_is_out(const struct connection *c) { return digest_pieces_are_out(&c->pieces); }
 
 /* ---- Bytes in ---- */
 
@@ -62,7 +63,6 @@ void digest_connection_begin(struct connection *c, int id, uint32_t address, boo
     c->request_ns = 0;
     c->progress_ns = now_ns;
     c->method = NULL;
-    c->in = c->halves[0];
     c->in_begin = c->in_count = c->reply.bytes = 0;
     c->acked_ns = now_ns;
     c->sent_bytes = 0;
@@ -194,6 +194,7 @@ static void request_begin(struct connection *c, const struct http_request *reque
         return;
     }
     http_body_begin(&c->body, request);
+    digest_pieces_begin(&c->pieces, c->method, &c->job, c->body.left);
     c->body_bytes = 0;
     c->streams_chunks = request->version_minor != 0;
     c->keep_alive = request->keep_alive && (c->streams_chunks || !c->method->streams);
@@ -261,48 +262,49 @@ static void body_end(struct connection *c, uint64_t now_ns)
     digest_reply_add(&c->reply, text_of(c->streams_chunks ? "0\r\n\r\n" : ""));
 }
 
-static void piece_run(struct work *work)
-{
-    const struct piece *piece = (struct piece *)work;
-    size_t written = piece->method->take(piece->job, piece->run.data, piece->run.count, NULL);
-    ASSERT(written == 0);
-}
-
 /* Returns true if a run is worth a hand-over. A worker that has work already would only delay it: then this CPU takes
- * the run itself. A method that streams writes a message's bytes at a time, which is too little. */
+ * the run itself. A run of parts delays no other, so a worker may have two of these if there is no chain to delay. A
+ * method that streams writes a message's bytes at a time, which is too little. */
 static bool is_worth_giving(const struct connection *c, size_t bytes)
 {
-    return !c->method->streams && bytes >= digest_variants.given_bytes_min[c->method_index] && work_has_room(1);
-}
-
-/* Gives a run to a worker. The bytes after it go on in the other half. */
-static void piece_give(struct connection *c, struct bytes run, size_t taken)
-{
-    uint8_t *const other = c->in == c->halves[0] ? c->halves[1] : c->halves[0];
-    ASSERT(run.count > 0 && taken <= c->in_count);
-    in_skip(c, taken);
-    memcpy(other, c->in + c->in_begin, c->in_count);
-    c->in = other;
-    c->in_begin = 0;
-    c->piece = (struct piece){ .work.run = piece_run, .method = c->method, .job = &c->job, .run = run };
-    work_give(&c->piece.work);
+    const uint32_t depth = c->pieces.in_parts && digest_chains_count() == 0 ? WORK_DEPTH : 1;
+    return !c->method->streams && bytes >= digest_variants.given_bytes_min[c->method_index] && work_has_room(depth)
+           && digest_pieces_are_left();
 }
 
 /* Returns how many bytes of the body may be taken now; 0: the reply must be sent first. */
 static size_t run_bytes_max(const struct connection *c)
 {
-    size_t slice = digest_variants.slice_bytes[c->method_index];
-    if (!c->method->streams)
-        return is_worth_giving(c, c->in_count) ? slice * (WORK_JOB_NS / VARIANTS_SLICE_NS) : slice;
-    size_t room = digest_reply_stream_room(&c->reply) / 4 * 3;
-    return room > 3 ? min_size(slice, room - 3) : 0;
+    size_t slice = digest_variants.slice_bytes[c->method_index], room = digest_reply_stream_room(&c->reply) / 4 * 3;
+    if (c->method->streams)
+        return room > 3 ? min_size(slice, room - 3) : 0;
+    slice *= is_worth_giving(c, c->in_count) ? WORK_JOB_NS / VARIANTS_SLICE_NS : 1;
+    slice = min_size(slice, METHOD_RUN_BYTES_MAX);
+    return c->pieces.in_parts ? max_size(slice - slice % c->method->part_bytes, c->method->part_bytes) : slice;
 }
 
-/* Takes a run of the body. */
+/* Takes a run of the body, or gives it to a worker. */
+static void run_take(struct connection *c, struct bytes run)
+{
+    const uint64_t at = c->body_bytes;
+    c->body_bytes += run.count;
+    digest_connection_counters.body_bytes += run.count;
+    if (c->method->streams) {
+        size_t written = c->method->take(&c->job, run.data, run.count, digest_reply_stream_begin(&c->reply));
+        digest_reply_stream_end(&c->reply, written, c->streams_chunks);
+    } else if (is_worth_giving(c, run.count)) {
+        digest_connection_counters.given_bytes += run.count;
+        digest_pieces_give(&c->pieces, at, run);
+    } else {
+        digest_pieces_take_here(&c->pieces, at, run);
+    }
+}
+
+/* Goes on with the body by a run. */
 static enum digest_connection_step body_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
     struct bytes run;
-    if (digest_connection_is_out(c))
+    if (digest_connection_is_out(c) && !(c->pieces.in_parts && digest_pieces_are_left()))
         return STEP_STARVED;
     if (c->in_count > 0 && (c->reply.bytes == 0 || !c->method->streams)) /* else a reader is awaited */
         c->progress_ns = now_ns;
@@ -312,28 +314,21 @@ static enum digest_connection_step body_step(struct connection *c, uint32_t mess
     size_t most = run_bytes_max(c);
     if (most == 0)
         return reply_send(c, messages_max, now_ns);
-    size_t taken = http_body_step(&c->body, c->in + c->in_begin, c->in_count, most, &run);
+    const size_t ready = c->in_count - (c->pieces.in_parts ? c->in_count % c->method->part_bytes : 0);
+    size_t taken = http_body_step(&c->body, c->in + c->in_begin, ready, most, &run);
     ASSERT(run.count <= most);
-    c->body_bytes += run.count;
-    digest_connection_counters.body_bytes += run.count;
-    if (run.count > 0 && is_worth_giving(c, run.count)) {
-        piece_give(c, run, taken);
-        return STEP_STARVED;
-    }
-    if (run.count > 0) {
-        uint8_t *out = c->method->streams ? digest_reply_stream_begin(&c->reply) : NULL;
-        size_t written = c->method->take(&c->job, run.data, run.count, out);
-        if (c->method->streams)
-            digest_reply_stream_end(&c->reply, written, c->streams_chunks);
-    }
+    if (run.count > 0)
+        run_take(c, run);
     in_skip(c, taken);
     if (digest_settings.body_max != 0 && c->body_bytes > digest_settings.body_max)
         refuse(c, 413, "the body is longer than the setting body.max= allows", now_ns);
     else if (c->body.state == HTTP_BODY_BAD)
         refuse(c, 400, "the chunks of the body are malformed", now_ns);
+    else if (c->body.state == HTTP_BODY_DONE && digest_connection_is_out(c))
+        return STEP_STARVED;
     else if (c->body.state == HTTP_BODY_DONE)
         body_end(c, now_ns);
-    else if (c->in_count > 0)
+    else if (ready > taken)
         return STEP_DONE;
     else if (c->ended)
         refuse(c, 400, "the body ends before its length", now_ns);
@@ -413,13 +408,14 @@ void digest_connection_stall(struct connection *c, uint64_t stall_ns, uint64_t n
 static bool is_too_slow(struct connection *c, uint64_t now_ns)
 {
     const uint64_t period_ns = now_ns - c->period_begins_ns;
-    ASSERT(c->phase == CONNECTION_BODY && c->period_bytes <= c->body_bytes);
+    const uint64_t bytes = c->body_bytes + (c->pieces.in_parts ? c->in_count : 0); /* a part is awaited */
+    ASSERT(c->phase == CONNECTION_BODY && c->period_bytes <= bytes);
     if (period_ns < digest_settings.client_timeout_ns)
         return false;
-    if ((c->body_bytes - c->period_bytes) * NS_PER_S < CONNECTION_BODY_RATE_MIN * period_ns)
+    if ((bytes - c->period_bytes) * NS_PER_S < CONNECTION_BODY_RATE_MIN * period_ns)
         return true;
     c->period_begins_ns = now_ns;
-    c->period_bytes = c->body_bytes;
+    c->period_bytes = bytes;
     return false;
 }
 

@@ -8,8 +8,8 @@
 
 #include "app/digest/chains.h"
 #include "app/digest/method.h"
+#include "app/digest/pieces.h"
 #include "app/digest/reply.h"
-#include "app/work.h"
 #include "base/counters.h"
 #include "net/http/body.h"
 #include "net/transport.h"
@@ -29,15 +29,6 @@ enum connection_phase {
     CONNECTION_CHAIN,   /* rounds are left to do */
     CONNECTION_REPLY,   /* the response is complete, and perhaps not sent */
     CONNECTION_LEAVING, /* all is sent, FIN too; what still comes is not read */
-};
-
-/* A run of the body that a worker takes (app/work.h). The job's memory is the connection's method_job, and that half of
- * its bytes in which the run lies. */
-struct piece {
-    struct work work;
-    const struct method *method;
-    union method_job *job;
-    struct bytes run;
 };
 
 /* The result of a step. */
@@ -71,19 +62,17 @@ struct connection {
     uint64_t request_ns, body_ns, result_ns;
     uint64_t ended_ns;         /* when the peer's FIN came */
     uint64_t period_begins_ns; /* the body's time of CONNECTION_BODY_RATE_MIN */
-    uint64_t period_bytes;     /* body_bytes then */
-    struct piece piece;
-    union method_job job; /* the worker's while `piece` is out */
+    uint64_t period_bytes;     /* the bytes that had come then */
+    struct pieces pieces;
+    union method_job job;
     struct chain chain;
     size_t in_begin, in_count;
     struct reply reply;
-    /* Bytes in: the other half is a worker's while `piece` is out. */
-    uint8_t *in;
-    uint8_t halves[2][CONNECTION_IN_BYTES];
+    uint8_t in[CONNECTION_IN_BYTES];
 };
 
 struct digest_connection_counters {
-    uint64_t requests, responses_200, responses_refused, body_bytes, sent_bytes, broken_off;
+    uint64_t requests, responses_200, responses_refused, body_bytes, given_bytes, sent_bytes, broken_off;
 };
 extern struct digest_connection_counters digest_connection_counters;
 extern const struct counter_group digest_connection_counter_group;

@@ -8,6 +8,8 @@
 
 enum { BLOCK_BYTES = 64, GROUP_LEVEL = 6 };
 
+#define GROUP_COUNT_MAX (UINT64_C(1) << (MERCHA_LEVEL_COUNT - 1 - GROUP_LEVEL))
+
 static const char wrong_length[] = "the body of /mercha is 64 * 2^k bytes, k from 1 to 32";
 
 static bool is_right_length(uint64_t bytes)
@@ -45,26 +47,42 @@ static const char *mercha_begin(union method_job *job, const struct method_reque
 }
 
 /* Adds the node number `index` of a level. Nodes come from left to right, so each right one meets its left one. */
-static void node_add(struct mercha_job *tree, uint32_t level, uint64_t index, uint32_t node[16])
+static void node_add(struct mercha_job *tree, uint32_t level, uint64_t index, const uint32_t added[16])
 {
+    uint32_t node[16];
+    memcpy(node, added, sizeof node);
     for (; (index & 1) != 0; level++, index >>= 1) {
-        uint32_t parent[16];
         ASSERT(level + 1 < MERCHA_LEVEL_COUNT);
-        digest_mercha_join(tree->nodes[level], node, parent);
-        memcpy(node, parent, sizeof parent);
+        digest_mercha_join(tree->nodes[level], node, node);
     }
     memcpy(tree->nodes[level], node, sizeof tree->nodes[level]);
 }
 
-static void group_add(struct mercha_job *tree, uint64_t group, const uint8_t *data)
+/* Ciphers and joins whole groups, each for itself. */
+static void mercha_part_take(const union method_job *job, uint64_t at, const uint8_t *data, size_t bytes,
+                             struct method_part *part)
 {
-    uint32_t node[16];
-    if (group >> (MERCHA_LEVEL_COUNT - 1 - GROUP_LEVEL) != 0)
-        return; /* longer than any tree: refused at the end */
+    ASSERT(at % MERCHA_GROUP_BYTES == 0 && bytes % MERCHA_GROUP_BYTES == 0 && bytes <= METHOD_RUN_BYTES_MAX);
+    part->count = bytes / MERCHA_GROUP_BYTES;
+    for (size_t i = 0; i < part->count; i++)
+        digest_variants.mercha->group(&job->mercha, (uint32_t)(at / BLOCK_BYTES + i * MERCHA_GROUP_BLOCKS),
+                                      data + i * MERCHA_GROUP_BYTES, part->nodes[i], part->left);
+}
+
+static void groups_add(struct mercha_job *tree, uint64_t first, const struct method_part *part)
+{
     /* The left child is in the result if this group is the whole body. */
-    digest_variants.mercha->group(tree, (uint32_t)(group * MERCHA_GROUP_BLOCKS), data, node,
-                                  tree->nodes[GROUP_LEVEL - 1]);
-    node_add(tree, GROUP_LEVEL, group, node);
+    memcpy(tree->nodes[GROUP_LEVEL - 1], part->left, sizeof part->left);
+    for (size_t i = 0; i < part->count; i++)
+        node_add(tree, GROUP_LEVEL, first + i, part->nodes[i]);
+}
+
+static void mercha_part_join(union method_job *job, const struct method_part *part)
+{
+    struct mercha_job *tree = &job->mercha;
+    ASSERT(tree->bytes % MERCHA_GROUP_BYTES == 0);
+    groups_add(tree, tree->bytes / MERCHA_GROUP_BYTES, part);
+    tree->bytes += part->count * MERCHA_GROUP_BYTES;
 }
 
 static size_t mercha_take(union method_job *job, const uint8_t *data, size_t bytes, uint8_t *out)
@@ -75,8 +93,13 @@ static size_t mercha_take(union method_job *job, const uint8_t *data, size_t byt
         size_t filled = tree->bytes % MERCHA_GROUP_BYTES, part = min_size(bytes, MERCHA_GROUP_BYTES - filled);
         if (part < MERCHA_GROUP_BYTES)
             memcpy(tree->rest + filled, data, part);
-        if (filled + part == MERCHA_GROUP_BYTES)
-            group_add(tree, tree->bytes / MERCHA_GROUP_BYTES, part < MERCHA_GROUP_BYTES ? tree->rest : data);
+        const uint64_t group = tree->bytes / MERCHA_GROUP_BYTES;
+        if (filled + part == MERCHA_GROUP_BYTES && group < GROUP_COUNT_MAX) { /* a longer body is refused at the end */
+            struct method_part nodes;
+            mercha_part_take(job, group * MERCHA_GROUP_BYTES, part < MERCHA_GROUP_BYTES ? tree->rest : data,
+                             MERCHA_GROUP_BYTES, &nodes);
+            groups_add(tree, group, &nodes);
+        }
         ASSERT(part > 0 && filled + part <= MERCHA_GROUP_BYTES);
         tree->bytes += part;
         data += part;
@@ -114,5 +137,11 @@ static enum method_end mercha_end(union method_job *job, struct method_result *r
 }
 
 const struct method digest_method_mercha = {
-    .path = "/mercha", .begin = mercha_begin, .take = mercha_take, .end = mercha_end
+    .path = "/mercha",
+    .part_bytes = MERCHA_GROUP_BYTES,
+    .begin = mercha_begin,
+    .take = mercha_take,
+    .part_take = mercha_part_take,
+    .part_join = mercha_part_join,
+    .end = mercha_end,
 };

@@ -12,8 +12,9 @@ enum {
     METHOD_COUNT = 4,
     METHOD_RESULT_BYTES_MAX = 320, /* /mercha: two lines of 128 characters */
     METHOD_BLOCK_BYTES = 64,
-    MERCHA_GROUP_BYTES = 4096, /* a variant takes 64 blocks at once, a tree of six levels */
-    MERCHA_LEVEL_COUNT = 33,   /* a counter of 32 bits is 2^32 blocks */
+    MERCHA_GROUP_BYTES = 4096,                     /* a variant takes 64 blocks at once, a tree of six levels */
+    MERCHA_LEVEL_COUNT = 33,                       /* a counter of 32 bits is 2^32 blocks */
+    METHOD_RUN_BYTES_MAX = 2 * MERCHA_GROUP_BYTES, /* a body is taken in such runs */
 };
 
 /* The request as a method sees it. */
@@ -53,9 +54,9 @@ struct nabhash_job {
 };
 
 struct mercha_job {
-    uint32_t key[8], nonce[3];
-    uint64_t bytes;
+    uint32_t key[8], nonce[3]; /* read on all CPUs: away from what the joins write */
     uint8_t rest[MERCHA_GROUP_BYTES];
+    uint64_t bytes;
     uint32_t nodes[MERCHA_LEVEL_COUNT][16]; /* by level: the last left one of a pair, or the root */
 };
 
@@ -71,9 +72,17 @@ union method_job {
     struct base64_job base64;
 };
 
+/* The result of a run of whole parts. Only /mercha has parts: the groups' nodes, and the last one's left child. */
+struct method_part {
+    uint32_t nodes[METHOD_RUN_BYTES_MAX / MERCHA_GROUP_BYTES][16], left[16];
+    size_t count;
+};
+
 struct method {
     const char *path;
     bool streams; /* the response comes while the body is read: take() writes it */
+    /* A body whose length is known and a multiple of it may be taken in parts, on several CPUs at once. 0: none is */
+    size_t part_bytes;
 
     /* Begins a body. Returns NULL, or the reason of a refusal in words. */
     const char *(*begin)(union method_job *job, const struct method_request *request);
@@ -81,6 +90,13 @@ struct method {
     /* Takes bytes of the body. A method that streams writes at most METHOD_OUT_BYTES(bytes) to `out` and returns their
      * count; others return 0. */
     size_t (*take)(union method_job *job, const uint8_t *data, size_t bytes, uint8_t *out);
+
+    /* Takes a run of whole parts, which begins at `at` in the body. On any CPU, in any order. */
+    void (*part_take)(const union method_job *job, uint64_t at, const uint8_t *data, size_t bytes,
+                      struct method_part *part);
+
+    /* Adds the result to the job, in the order of the body. */
+    void (*part_join)(union method_job *job, const struct method_part *part);
 
     /* Ends a body. A method that streams writes its last characters. */
     enum method_end (*end)(union method_job *job, struct method_result *result);

@@ -36,7 +36,7 @@ struct queue {
 static struct {
     uint16_t port;
     uint32_t used_count, dropped_count, blocked_count;
-    uint32_t out_count; /* pieces of bodies that workers have */
+    uint32_t out_count; /* connections with a piece of a body on a worker */
     /* An upper bound of the messages that the transport holds. The exact number is counted if the bound seems too
      * high. */
     uint32_t messages_out;
@@ -111,6 +111,7 @@ bool digest_server_init(uint16_t port)
     memset(&digest_connection_counters, 0, sizeof digest_connection_counters);
     server.port = port;
     digest_chains_clear(chain_ended);
+    digest_pieces_clear();
     digest_capacity_init();
     stats_add_counters(&counter_group);
     stats_add_counters(&digest_connection_counter_group);
@@ -287,6 +288,12 @@ static bool messages_are_out(uint64_t now_ns)
     return server.messages_out >= MESSAGES_OUT_MAX;
 }
 
+/* Returns the bytes of bodies that this CPU has taken itself. */
+static uint64_t bytes_taken_here(void)
+{
+    return digest_connection_counters.body_bytes - digest_connection_counters.given_bytes;
+}
+
 /* Goes on with the connections in turn, a step each, for VARIANTS_TURN_NS. */
 static void steps_work(uint64_t now_ns)
 {
@@ -295,7 +302,7 @@ static void steps_work(uint64_t now_ns)
     for (uint32_t left = server.ready.count; left > 0 && spent_ns < VARIANTS_TURN_NS; left--) {
         size_t place = ready_take();
         struct connection *c = &server.connections[place];
-        uint64_t body_bytes = digest_connection_counters.body_bytes, sent_bytes = digest_connection_counters.sent_bytes;
+        const uint64_t bytes_before = bytes_taken_here(), sent_bytes = digest_connection_counters.sent_bytes;
         if (c->phase == CONNECTION_FREE)
             continue;
         const bool was_dropped = c->dropped, was_out = digest_connection_is_out(c);
@@ -305,12 +312,10 @@ static void steps_work(uint64_t now_ns)
         blocked_set(place, step == STEP_BLOCKED);
         if (step == STEP_DONE)
             ready_add(place);
-        spent_ns += STEP_NS;
-        const bool is_given = digest_connection_is_out(c) && !was_out;
-        server.out_count += is_given;
-        if (digest_connection_counters.body_bytes > body_bytes && !is_given)
-            spent_ns += (digest_connection_counters.body_bytes - body_bytes) * VARIANTS_SLICE_NS
-                        / digest_variants.slice_bytes[c->method_index];
+        server.out_count += digest_connection_is_out(c) && !was_out;
+        const uint64_t body_ns = (bytes_taken_here() - bytes_before) * VARIANTS_SLICE_NS
+                                 / digest_variants.slice_bytes[c->method_index];
+        spent_ns += STEP_NS + min_u64(body_ns, VARIANTS_SLICE_NS); /* a part may be more than a slice */
     }
     ASSERT(spent_ns <= VARIANTS_TURN_NS + VARIANTS_SLICE_NS + STEP_NS);
 }
@@ -321,9 +326,10 @@ static void work_end(void)
     for (struct work *work; (work = work_take()) != NULL;) {
         if (digest_chains_take(work))
             continue;
-        struct connection *c = (struct connection *)((uint8_t *)work - offsetof(struct connection, piece));
-        ASSERT(server.out_count > 0 && !digest_connection_is_out(c));
-        server.out_count--;
+        struct pieces *pieces = digest_pieces_end(work);
+        struct connection *c = (struct connection *)((uint8_t *)pieces - offsetof(struct connection, pieces));
+        ASSERT(server.out_count > 0);
+        server.out_count -= !digest_connection_is_out(c);
         if (c->phase != CONNECTION_FREE)
             ready_add((size_t)(c - server.connections));
     }
@@ -421,7 +427,7 @@ void digest_server_warm(void)
     if (!digest_connection_is_out(c))
         hot_fetch(&c->job.sha256, sizeof c->job.sha256);
     hot_fetch(&c->in_begin, WARM_BYTES);
-    hot_fetch(c->halves, WARM_BYTES);
+    hot_fetch(c->in, WARM_BYTES);
 }
 
 uint64_t digest_server_next_deadline_ns(uint64_t now_ns)

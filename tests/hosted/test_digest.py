@@ -192,6 +192,22 @@ def test_a_long_body_takes_no_memory(cpus):
         assert resident_bytes(program) < before + (4 << 20)
 
 
+@pytest.mark.parametrize("simd", ["auto", "scalar"])
+def test_a_body_of_mercha_is_the_same_in_parts_and_in_chunks(simd):
+    """In chunks a body is taken from its first byte to its last one."""
+    data = os.urandom(8 << 20)
+    with running("cpus=2", f"simd={simd}") as program:
+        client, before = Client(program.service), resident_bytes(program)
+        for count in (4096, 8192, 1 << 20, len(data)):
+            whole = client.post("/mercha?" + MERCHA_QUERY, data[:count])
+            blocks = (data[i:min(i + 5000, count)] for i in range(0, count, 5000))
+            assert whole[0] == 200 and whole == client.post("/mercha?" + MERCHA_QUERY, blocks, encode_chunked=True,
+                                                             headers={"Transfer-Encoding": "chunked"})
+        assert resident_bytes(program) < before + (4 << 20)
+        if simd == "scalar" and len(os.sched_getaffinity(0)) > 1:
+            assert int(page(program.status)["digest.given_bytes"]) > 0
+
+
 def test_bad_requests_get_a_status_and_a_message():
     with running("rounds.max=1000") as program:
         for text, status in ((b"\0\xff\r\n\r\n", 400), (b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",

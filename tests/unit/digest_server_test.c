@@ -315,24 +315,29 @@ TEST(unexpected_bytes_keep_no_connection)
 /* Sends bodies that last for three times client.timeout=. */
 TEST(a_body_that_keeps_coming_has_all_the_time)
 {
-    enum { SECONDS = 30, RATE = CONNECTION_BODY_RATE_MIN + 10 };
+    enum { SECONDS = 32, RATE = CONNECTION_BODY_RATE_MIN + 12 };
     static const uint8_t part[RATE];
-    char head[128];
-    int id = opened(), eager = opened(); /* sends the body before it has read 100 */
+    char head[256];
+    int id = opened(), parts = opened(), eager = opened(); /* sends the body before it has read 100 */
     fake.connections[eager].window_bytes = 0;
     snprintf(head, sizeof head, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", SECONDS * RATE);
     ask(id, head);
+    snprintf(head, sizeof head, "POST /mercha?key=%064d&nonce=%024d HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n",
+             0, 0, SECONDS * RATE);
+    ask(parts, head);
     snprintf(head, sizeof head,
              "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", SECONDS * RATE);
     ask(eager, head);
     for (int i = 0; i < SECONDS; i++) {
         fake_data(id, part, sizeof part);
+        fake_data(parts, part, sizeof part);
         fake_data(eager, part, sizeof part);
         wait(NS_PER_S);
     }
     fake.connections[eager].window_bytes = UINT32_MAX;
     wait(NS_PER_S);
     assert_non_null(strstr(answer(id), "200 OK"));
+    assert_non_null(strstr(answer(parts), "200 OK"));
     assert_non_null(strstr(answer(eager), "200 OK"));
 }
 

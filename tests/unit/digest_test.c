@@ -115,6 +115,34 @@ TEST(mercha_has_root_and_left_child_at_each_length)
     }
 }
 
+/* Takes the parts from the last to the first one. */
+TEST(mercha_of_parts_in_any_order_is_that_of_the_whole)
+{
+    enum { PARTS = 3 };
+    static const char query[] = "key=0000000000000000000000000000000000000000000000000000000000000000&nonce="
+                                "000000000000000000000001";
+    static uint8_t four[(1 + PARTS) * MERCHA_GROUP_BYTES];
+    static union method_job job, whole;
+    static const size_t at[PARTS + 1] = { 0, 1, 3, 4 }; /* in groups */
+    const struct method_request request = { .query = text_of(query) };
+    const struct method *mercha = &digest_method_mercha;
+    struct method_part parts[PARTS];
+    struct method_result result, expected;
+    random_fill(four, sizeof four);
+    assert_null(mercha->begin(&job, &request));
+    assert_null(mercha->begin(&whole, &request));
+    for (size_t i = PARTS; i-- > 0;)
+        mercha->part_take(&job, at[i] * MERCHA_GROUP_BYTES, four + at[i] * MERCHA_GROUP_BYTES,
+                          (at[i + 1] - at[i]) * MERCHA_GROUP_BYTES, &parts[i]);
+    for (size_t i = 0; i < PARTS; i++)
+        mercha->part_join(&job, &parts[i]);
+    mercha->take(&whole, four, sizeof four, NULL);
+    assert_int_equal(mercha->end(&job, &result), METHOD_ENDED);
+    assert_int_equal(mercha->end(&whole, &expected), METHOD_ENDED);
+    assert_int_equal(result.bytes, expected.bytes);
+    assert_memory_equal(result.text, expected.text, result.bytes);
+}
+
 TEST(mercha_refuses_bad_keys)
 {
     assert_non_null(strstr(result_of(&digest_method_mercha, "", body, 128), "key= must be"));

@@ -1,0 +1,49 @@
+/* Runs of bodies that other CPUs take (app/work.h). Knows no connection.
+ *
+ * Most methods take a body from its first byte to its last one, so one run of a body is out at a time. A method with
+ * parts takes any number of them at once, on the workers and on the loop's CPU. Whichever ends first, the parts are
+ * joined in the order of the body, as soon as the oldest one is there.
+ *
+ * Memory is flat: the pieces are a pool that all bodies share. If a worker stands still, the body whose part it has
+ * takes pieces until the pool is empty, and then waits. The other bodies are taken in place. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "app/digest/method.h"
+#include "app/work.h"
+#include "base/bytes.h"
+
+struct piece;
+
+/* The pieces of a body: those that are out, and those that wait for an older one. */
+struct pieces {
+    const struct method *method;
+    union method_job *job;         /* a worker's while a run without parts is out */
+    bool in_parts;                 /* each run is one or several whole parts */
+    struct piece *oldest, *newest; /* NULL: there is none */
+};
+
+/* Forgets all pieces. */
+void digest_pieces_clear(void);
+
+/* Returns true if the pool has a piece. */
+bool digest_pieces_are_left(void);
+
+/* Begins a body of `length` bytes; 0: not known, or empty. */
+void digest_pieces_begin(struct pieces *p, const struct method *method, union method_job *job, uint64_t length);
+
+/* Returns true while a worker has a piece of the body. */
+static inline bool digest_pieces_are_out(const struct pieces *p) { return p->oldest != NULL; }
+
+/* Gives a run, which begins at `at` in the body, to a worker that has room. Copies its bytes. The pool must have a
+ * piece; without parts none may be out. */
+void digest_pieces_give(struct pieces *p, uint64_t at, struct bytes run);
+
+/* Takes a run in place. With pieces out the body must be in parts, and the pool must have a piece. */
+void digest_pieces_take_here(struct pieces *p, uint64_t at, struct bytes run);
+
+/* Takes a piece back from a worker. Returns its body. */
+struct pieces *digest_pieces_end(struct work *work);
