@@ -1,6 +1,8 @@
-"""The parts that the tools' command lines share: the version, a parser of numbers, and where the builds lie."""
+"""The parts that the tools' command lines share: version, commands, a parser of numbers, and where the builds lie."""
 import argparse
+import os
 import pathlib
+import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 INSTALLED = (HERE / "VERSION").is_file()            # `make install` puts it beside the tools
@@ -24,3 +26,39 @@ def bounded(kind, low, high):
             raise argparse.ArgumentTypeError(f"'{text}' is not a number from {low} to {high}")
         return value
     return parse
+
+
+def command_parser(program, command, description):
+    """Returns the parser of a program's command, to which its options are added."""
+    parser = argparse.ArgumentParser(prog=f"{program} {command}", description=description,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_version(parser)
+    return parser
+
+
+def complain(program, command, text):
+    print(f"{program} {command}: {text}", file=sys.stderr)
+
+
+def run_command(program, commands, run, words):
+    """Calls `run` with the command that the words begin with, and with the other words. Returns the exit status.
+
+    `commands` has the commands, each with a text for the program's help."""
+    rows = "\n".join(f"  {name:12} {text}" for name, text in commands.items())
+    usage = f"usage: {program} COMMAND ...      ({program} COMMAND --help)\n\n{rows}\n"
+    if not words or words[0] in ("help", "-h", "--help"):
+        print(usage, end="")
+        return 0 if words else 2
+    if words[0] == "--version":
+        print(f"{program} {VERSION}")
+        return 0
+    if words[0] not in commands:
+        print(f"{program}: '{words[0]}' is no command\n{usage}", end="", file=sys.stderr)
+        return 2
+    try:
+        status = run(words[0], words[1:])
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:         # the reader of our output has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

@@ -8,8 +8,8 @@ from command_line import VERSION
 from contest.__main__ import COMMANDS
 from lints import files
 
-TOOLS = [path for path in files.of_kind(("tools",), "py")
-         if path.count("/") == 1 and "ArgumentParser(" in (files.ROOT / path).read_text()]
+TOOLS = [path for path in files.of_kind(("tools",), "py") if path.count("/") == 1
+         and path != "tools/command_line.py" and "ArgumentParser(" in (files.ROOT / path).read_text()]
 CONTEST = [("tools/contest/contest", *command) for command in ((), *((name,) for name in COMMANDS))]
 
 

@@ -1,13 +1,12 @@
 """`python3 -m contest COMMAND ...`, which tools/contest/contest runs."""
 import argparse
 import importlib
-import os
 import sqlite3
 import sys
 
-from command_line import VERSION
+from command_line import run_command
 from contest import store
-from contest.arguments import PROGRAM
+from contest.arguments import PROGRAM, complain
 
 COMMANDS = {
     "init": "makes the store of a contest: its name, rounds, schedule, users",
@@ -24,11 +23,6 @@ COMMANDS = {
 MODULES = {"record": "recorder", "plan": "show"}        # contest/record.py and plan.py are the things themselves
 
 
-def usage():
-    rows = "\n".join(f"  {name:12} {text}" for name, text in COMMANDS.items())
-    return f"usage: {PROGRAM} COMMAND ...      ({PROGRAM} COMMAND --help)\n\n{rows}\n"
-
-
 def module_of(command):
     return importlib.import_module(f"contest.{MODULES.get(command, command.replace('-', '_'))}")
 
@@ -42,27 +36,17 @@ def make_parser():
     return top
 
 
-def main(words):
-    if not words or words[0] in ("help", "-h", "--help"):
-        print(usage(), end="")
-        return 0 if words else 2
-    if words[0] == "--version":
-        print(f"{PROGRAM} {VERSION}")
-        return 0
-    if words[0] not in COMMANDS:
-        print(f"{PROGRAM}: '{words[0]}' is no command\n{usage()}", end="", file=sys.stderr)
-        return 2
+def run(command, words):
     try:
-        status = module_of(words[0]).main(words[1:])
-        sys.stdout.flush()
-        return status
+        return module_of(command).main(words)
     except (store.StoreError, sqlite3.Error) as error:
         way_out = "" if isinstance(error, store.StoreError) else f"; {store.recovery('STORE')}"
-        print(f"{PROGRAM} {words[0]}: the store cannot be read: {error}{way_out}", file=sys.stderr)
+        complain(command, f"the store cannot be read: {error}{way_out}")
         return 1
-    except BrokenPipeError:         # the reader of our output has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+
+
+def main(words):
+    return run_command(PROGRAM, COMMANDS, run, words)
 
 
 if __name__ == "__main__":

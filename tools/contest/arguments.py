@@ -1,22 +1,21 @@
 """Parsers for the words that several commands share."""
 import argparse
+import functools
 import re
-import sys
 
-from command_line import INSTALLED, add_version, bounded
+import command_line
+from command_line import INSTALLED, bounded
 from contest import plan, rounds
 
 PROGRAM = "peregrine-contest" if INSTALLED else "contest"
+complain = functools.partial(command_line.complain, PROGRAM)
 SERVED = "/var/lib/peregrine-contest/contest.db"       # the store of the installed service
 
 
 def command_parser(command, description):
-    """Returns the parser of a command, to which its options are added."""
+    """Returns the parser of a command, whose examples name the tool as it is installed."""
     examples = re.sub(r"(^    |`)contest (?=\w)", rf"\1{PROGRAM} ", description, flags=re.MULTILINE)
-    parser = argparse.ArgumentParser(prog=f"{PROGRAM} {command}", description=examples,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_version(parser)
-    return parser
+    return command_line.command_parser(PROGRAM, command, examples)
 
 
 def add_store(parser, help_text):
@@ -99,7 +98,3 @@ def add_stream(add):
     add("--interval", type=interval_of, metavar="MIN-MAX", dest="interval_s",
         help="seconds between bursts (default 0.2-0.5)")
     add("--users", type=users_of, metavar="FILE", help="lines user:password (default: anybody)")
-
-
-def complain(command, text):
-    print(f"{PROGRAM} {command}: {text}", file=sys.stderr)

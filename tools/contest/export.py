@@ -70,7 +70,7 @@ def main(words):
     except (store.StoreError, sqlite3.Error) as error:
         complain("export", error)
         return 1
-    except BrokenPipeError:         # the reader has enough: contest/__main__.py
+    except BrokenPipeError:         # the reader has enough: command_line.py
         raise
     except OSError as error:
         complain("export", f"{error.filename or options.to}: {error.strerror}")

@@ -1,9 +1,8 @@
 """`python3 -m exchange COMMAND ...`, with tools/ in PYTHONPATH."""
-import importlib
-import os
 import sys
+from importlib import import_module
 
-from command_line import VERSION
+from command_line import run_command
 from exchange.arguments import PROGRAM
 
 COMMANDS = {
@@ -12,28 +11,8 @@ COMMANDS = {
 }
 
 
-def usage():
-    rows = "\n".join(f"  {name:10} {text}" for name, text in COMMANDS.items())
-    return f"usage: {PROGRAM} COMMAND ...      ({PROGRAM} COMMAND --help)\n\n{rows}\n"
-
-
 def main(words):
-    if not words or words[0] in ("help", "-h", "--help"):
-        print(usage(), end="")
-        return 0 if words else 2
-    if words[0] == "--version":
-        print(f"{PROGRAM} {VERSION}")
-        return 0
-    if words[0] not in COMMANDS:
-        print(f"{PROGRAM}: '{words[0]}' is no command\n{usage()}", end="", file=sys.stderr)
-        return 2
-    try:
-        status = importlib.import_module(f"exchange.{words[0]}").main(words[1:])
-        sys.stdout.flush()
-        return status
-    except BrokenPipeError:         # the reader of our output has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    return run_command(PROGRAM, COMMANDS, lambda command, more: import_module(f"exchange.{command}").main(more), words)
 
 
 if __name__ == "__main__":

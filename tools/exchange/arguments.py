@@ -1,26 +1,22 @@
 """Parsers of the words that the commands share."""
 import argparse
+import functools
 import ipaddress
 import re
-import sys
 
-from command_line import add_version, bounded
+import command_line
+from command_line import bounded
 from exchange import soupbintcp
 
 PROGRAM = "exchange"
+command_parser = functools.partial(command_line.command_parser, PROGRAM)
+complain = functools.partial(command_line.complain, PROGRAM)
 SYMBOL = re.compile(r"[A-Z][A-Z0-9.+-]{0,7}")
 SYMBOLS_MAX = 1000
 USER = re.compile(r"[A-Za-z0-9]{1,%d}" % soupbintcp.USER_BYTES)
 PASSWORD = re.compile(r"[!-~]{1,%d}" % soupbintcp.PASSWORD_BYTES)
 HALT = re.compile(r"([^@]+)@([0-9.]+)\+([0-9.]+)")
 SESSION = re.compile(r"[A-Za-z0-9]{10}")
-
-
-def command_parser(command, description):
-    parser = argparse.ArgumentParser(prog=f"{PROGRAM} {command}", description=description,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_version(parser)
-    return parser
 
 
 def address_of(text):
@@ -90,7 +86,3 @@ def checked_flow(parser, options):
     for symbol, _, _ in options.halt:
         if symbol not in options.symbols:
             parser.error(f"--halt: '{symbol}' is none of the symbols {','.join(options.symbols)}")
-
-
-def complain(command, text):
-    print(f"{PROGRAM} {command}: {text}", file=sys.stderr)
