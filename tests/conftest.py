@@ -28,7 +28,7 @@ QUICK_LAST = ("structure", "wire")
 # Machines, servers and browsers in these folders depend on real time, and share the host with other tests and guests. A
 # failed test of these folders runs once more, and the closing lines name the test.
 BY_THE_CLOCK = ("balance", "contest", "deploy", "e2e", "exchange", "guest", "hosted", "linux", "roundtrip", "soak",
-                "transport")
+                "transport", "web")
 
 
 def pytest_addoption(parser):

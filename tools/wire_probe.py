@@ -33,7 +33,7 @@ from command_line import add_version
 from vm import linux_guest
 from vm import machine
 from contest import rounds
-from contest.scoring import quantile
+from latencies import quantile
 from probe import half_rtt
 from probe import vhost
 from probe.wire import ProbeError, Wire

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from contest.scoring import quantile
+from latencies import quantile
 from probe import vhost
 from tests.bench.bench_rows import ROOT, Rows
 from tests.guest import time_on_tap

@@ -4,14 +4,13 @@ import io
 import socket
 import subprocess
 import threading
-import time
 
 from contest import __main__ as contest, rounds
 from contest.options import Options
 from contest.server import ContestServer
+from tests.lib.waiting import PATIENCE_S
 
 SMALL = rounds.parse_round("n=6 m=9973,30011 hidden=7^5")       # a few answers by chance, some planted
-PATIENCE_S = 60         # for immediate events, on a machine that may stall for seconds
 FAST = dict(round=SMALL, rate=20, burst=(5, 30), interval_s=(0.01, 0.02), bind="127.0.0.1", port_base=0)
 
 
@@ -51,10 +50,3 @@ def stop_server(server, thread):
 
 def connect(server, kind):
     return socket.create_connection(("127.0.0.1", server.ports[kind]), timeout=PATIENCE_S)
-
-
-def wait_for(condition, seconds=PATIENCE_S, pause_s=0.01):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(pause_s)

@@ -3,8 +3,8 @@ import pathlib
 import re
 import subprocess
 import sys
+from tests.lib.waiting import PATIENCE_S
 
-from tests.contest.running import PATIENCE_S
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools/contest/contest"

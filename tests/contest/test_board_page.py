@@ -2,8 +2,6 @@
 
 Screenshots go to build/board/."""
 import json
-import os
-import pathlib
 import subprocess
 import time
 import urllib.request
@@ -11,29 +9,14 @@ import urllib.request
 import pytest
 
 from tests.contest import finished
-from tests.contest.running import PATIENCE_S, tool, wait_for
-from tests.contest.service import ROOT, TOOL, Service, beside
+from tests.contest.running import tool
+from tests.contest.service import TOOL, Service, beside
+from tests.lib import chromium
+from tests.lib.chromium import LOOKS, PHONE, WALL, check_page, complaints, open_page, resize, value
+from tests.lib.waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.slow
-webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium")
-
-SHOTS = pathlib.Path(os.environ.get("BUILD", ROOT / "build")) / "board"
-WALL, PHONE = (1920, 1080), (390, 844)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from selenium.webdriver.chrome.service import Service as Driver
-    options = webdriver.ChromeOptions()
-    options.binary_location = "/usr/bin/chromium"
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb",
-                 "--disable-dev-shm-usage", "--proxy-server=direct://"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(service=Driver("/usr/bin/chromedriver"), options=options)
-    driver.set_script_timeout(PATIENCE_S)
-    yield driver
-    driver.quit()
+browser = chromium.browser          # the fixture
 
 
 @pytest.fixture(scope="module")
@@ -51,49 +34,26 @@ def game(tmp_path_factory):
     running[0].__exit__()
 
 
-def resize(browser, size):
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                            {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 700})
+def open_board(driver, service, size=WALL, theme="dark"):
+    open_page(driver, service.board, size, theme)
+    wait_for(lambda: value(driver, "document.querySelectorAll('#rows tr').length") >= 100)
+    wait_for(lambda: value(driver, "document.querySelectorAll('#plot-points .end').length") > 0)
 
 
-def value(browser, script, *arguments):
-    return browser.execute_script(f"return {script}", *arguments)
-
-
-def open_page(browser, service, size=WALL, theme="dark"):
-    resize(browser, size)
-    browser.get(f"{service.board}?theme={theme}")
-    wait_for(lambda: value(browser, "document.querySelectorAll('#rows tr').length") >= 100)
-    wait_for(lambda: value(browser, "document.querySelectorAll('#plot-points .end').length") > 0)
-
-
-def complaints(browser):
-    return [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
-
-
-@pytest.mark.parametrize("size, theme", [(WALL, "dark"), (WALL, "light"), (PHONE, "dark"), (PHONE, "light")])
+@LOOKS
 def test_the_page_is_whole_and_moves_nothing(browser, game, size, theme):
-    browser.get_log("browser")
-    open_page(browser, game[0], size, theme)
+    open_board(browser, game[0], size, theme)
     browser.execute_script("window.shift = 0; window.moved = []; "
                            "new PerformanceObserver(list => list.getEntries().forEach(e => { window.shift += e.value; "
                            "window.moved.push(...e.sources.map(s => s.node?.outerHTML?.slice(0, 80))); "
                            "})).observe({type: 'layout-shift', buffered: true})")
     wait_for(lambda: value(browser, "document.querySelectorAll('#answers li').length") >= 10)
     time.sleep(2)
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    browser.save_screenshot(str(SHOTS / f"{size[0]}x{size[1]}-{theme}.png"))
-    assert not complaints(browser)
     assert value(browser, "window.shift") < 0.01, value(browser, "window.moved")
-    width = value(browser, "document.documentElement.scrollWidth")
-    assert width <= size[0], "the page is wider than the screen"
-    if size == WALL:
-        assert value(browser, "document.documentElement.scrollHeight") <= size[1]
     drawn = "[...document.querySelectorAll('canvas')].every(c => c.width > 50 && c.getContext('2d')" \
             ".getImageData(0, 0, c.width, c.height).data.some(v => v))"
     assert value(browser, drawn) or value(browser, "document.querySelectorAll('canvas').length") > 3
-    # The page loaded nothing from another server.
-    assert value(browser, "performance.getEntriesByType('resource').every(e => e.name.startsWith(location.origin))")
+    check_page(browser, size, f"{size[0]}x{size[1]}-{theme}")
 
 
 @pytest.fixture(scope="module")
@@ -108,33 +68,13 @@ def over(tmp_path_factory):
     process.communicate(timeout=PATIENCE_S)
 
 
-# Elements that cut their text: sideways, or in a box that does not scroll. The stream's end is meant to be cut.
-CUT = """return [...document.querySelectorAll('body *')].filter(e => {
-    if (e.closest('#digits, #live, [hidden]') || !e.textContent.trim() || e.closest('svg')) return false;
-    const style = getComputedStyle(e), box = e.getBoundingClientRect();
-    const card = e.closest('section')?.getBoundingClientRect();
-    if (!box.width) return false;
-    return style.overflowX !== 'visible' && e.scrollWidth > e.clientWidth
-        || style.overflowY === 'hidden' && e.scrollHeight > e.clientHeight + 1
-        || card && (box.right > card.right + 1 || box.left < card.left - 1);
-}).map(e => `${e.tagName} ${e.className} ${e.textContent.slice(0, 40)} ${e.scrollWidth}/${e.clientWidth}`)"""
-
-
-@pytest.mark.parametrize("size, theme", [(WALL, "light"), (WALL, "dark"), (PHONE, "light"), (PHONE, "dark")])
+@LOOKS
 def test_no_text_is_cut_on_the_board_of_a_contest_that_is_over(browser, over, size, theme):
-    browser.get_log("browser")
-    resize(browser, size)
-    browser.get(f"{over}?theme={theme}")
+    open_page(browser, over, size, theme, "final")
     wait_for(lambda: value(browser, "document.querySelectorAll('#plot-points .end').length") == len(finished.NAMES))
     wait_for(lambda: value(browser, "document.querySelectorAll('#plot-latency .end').length") == 4)
-    wait_for(lambda: value(browser, "document.getElementById('live').textContent") == "final")
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    height = value(browser, "document.documentElement.scrollHeight")
-    if size == PHONE:
-        resize(browser, (size[0], height))
     time.sleep(0.5)
-    browser.save_screenshot(str(SHOTS / f"over-{size[0]}x{size[1]}-{theme}.png"))
-    assert browser.execute_script(CUT) == []
+    check_page(browser, size, f"over-{size[0]}x{size[1]}-{theme}")
     text = value(browser, "document.getElementById('rows').innerText")
     assert "412 345" in text and "−123 456" in text and "W" * 32 in text
     assert value(browser, "document.getElementById('clock').textContent") == "over"
@@ -146,20 +86,17 @@ def test_no_text_is_cut_on_the_board_of_a_contest_that_is_over(browser, over, si
     for link in value(browser, "[...document.links].filter(a => a.offsetWidth).map(a => a.href)"):
         with urllib.request.urlopen(link, timeout=PATIENCE_S) as response:
             assert response.status == 200
-    assert not complaints(browser)
 
 
 def test_pictures_that_cannot_be_made_have_no_links(browser, over):
-    resize(browser, WALL)
-    browser.get(over)
-    wait_for(lambda: value(browser, "view.state !== null"))
+    open_page(browser, over, label="final")
     assert value(browser, "(() => { drawHeader({...view.state, pictures: false}); "
                           "return [...document.links].filter(a => a.offsetWidth).map(a => a.textContent); })()") == \
         ["rules", "board.txt", "board.json"]
 
 
 def test_an_answer_is_on_the_page_within_a_second(browser, game):
-    open_page(browser, game[0])
+    open_board(browser, game[0])
     late_s = []
     for _ in range(5):
         # The time from the last submission of the newest answer to its change on the page, by the machine's clock.
@@ -199,7 +136,7 @@ def test_any_number_of_tabs_follow(browser, over):
 def test_a_browser_without_shared_workers_follows_in_visible_tabs(browser, game):
     script = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": "delete window.SharedWorker"})
     try:
-        open_page(browser, game[0])
+        open_board(browser, game[0])
         before = value(browser, "view.state.now_ns")
         wait_for(lambda: value(browser, "view.state.now_ns") != before)
         browser.execute_script("Object.defineProperty(document, 'hidden', {value: true, configurable: true});"
@@ -216,7 +153,7 @@ def test_a_browser_without_shared_workers_follows_in_visible_tabs(browser, game)
 
 def test_keys_choose_player_span_and_theme(browser, game):
     from selenium.webdriver.common.keys import Keys
-    open_page(browser, game[0])
+    open_board(browser, game[0])
     body = browser.find_element("tag name", "body")
     browser.execute_script("select(view.state.users[0].name)")      # the last player would have none below
     first = value(browser, "view.player")
@@ -234,7 +171,7 @@ def test_keys_choose_player_span_and_theme(browser, game):
 
 
 def test_the_last_hour_forgets_what_is_older(browser, game):
-    open_page(browser, game[0])
+    open_board(browser, game[0])
     assert value(browser, '''(() => {
         const part = (from, count) => ({step: 5, times: [...Array(count).keys()].map(i => from + 5 * i),
                                         scores: {a: Array(count).fill(from)}, latency: Array(count).fill([])});
@@ -244,7 +181,7 @@ def test_the_last_hour_forgets_what_is_older(browser, game):
 
 
 def test_focus_stays_with_the_player_when_ranks_change(browser, game):
-    open_page(browser, game[0])
+    open_board(browser, game[0])
     named = "document.activeElement.dataset.name"
     assert value(browser, f'''(() => {{
         step(1);
@@ -256,7 +193,7 @@ def test_focus_stays_with_the_player_when_ranks_change(browser, game):
 
 def test_text_stands_out_from_its_ground(browser, game):
     """WCAG 2.1: a contrast of 4.5 for text, 3 for lines, in both themes."""
-    open_page(browser, game[0])
+    open_board(browser, game[0])
     for theme in ("light", "dark"):
         value(browser, f"setTheme('{theme}')")
         contrast = value(browser, """["--text", "--soft", "--mark", "--warn", "--early",
@@ -284,16 +221,16 @@ def test_fixed_addresses(game):
 
 
 def test_the_page_comes_back_after_a_kill(browser, game):
-    open_page(browser, game[0])
+    open_board(browser, game[0])
     service = game[0]
     service.kill()
     wait_for(lambda: not value(browser, "document.getElementById('live').classList.contains('on')"))
     game[1].wait(PATIENCE_S)
-    before = value(browser, "document.documentElement.dataset.version")
+    before = value(browser, "view.news")
     game[0] = Service(service.store, port_base=service.ports["pages"])
     game[1] = beside("crowd", game[0], "--players", 1, "--seconds", 30, "--rate", 3)
     wait_for(lambda: value(browser, "document.getElementById('live').classList.contains('on')"))
-    wait_for(lambda: value(browser, "document.documentElement.dataset.version") != before)
+    wait_for(lambda: value(browser, "view.news") != before)
     assert value(browser, "document.querySelectorAll('#rows tr').length") == 100
     assert all("ERR_CONNECTION" in entry["message"] or "ERR_INCOMPLETE" in entry["message"]
                or "ERR_EMPTY" in entry["message"]

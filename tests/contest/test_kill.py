@@ -6,8 +6,9 @@ import time
 import pytest
 
 from contest import replica, store
-from tests.contest.running import tool, wait_for
+from tests.contest.running import tool
 from tests.contest.service import Service, beside
+from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 

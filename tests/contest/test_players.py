@@ -8,8 +8,9 @@ import pytest
 from contest import rounds, store
 from contest.plan import Plan, Users
 from players import demo as demo_module
-from tests.contest.running import PATIENCE_S, SMALL, run_server, stop_server, wait_for
+from tests.contest.running import SMALL, run_server, stop_server
 from tests.contest.service import ROOT, Service
+from tests.lib.waiting import PATIENCE_S, wait_for
 
 QUADRATIC = ROOT / "tools/players/quadratic.py"
 

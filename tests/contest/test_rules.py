@@ -8,7 +8,8 @@ from contest.oracle import Occurrence, Oracle
 from contest.scoring import POINTS, WINDOW_NS, Contest, Submission
 from contest.stream import Stream
 from tests.contest.plain_player import post, read_reply
-from tests.contest.running import connect, run_server, stop_server, wait_for
+from tests.contest.running import connect, run_server, stop_server
+from tests.lib.waiting import wait_for
 
 ROUND = rounds.parse_round("n=6 m=823,108 hidden=7^2*11")
 T0 = 1645358369545511000

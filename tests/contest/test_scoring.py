@@ -6,7 +6,8 @@ import pytest
 
 from contest import board_state, board_text as board, history, rounds
 from contest.oracle import Occurrence
-from contest.scoring import WINDOW_NS, Contest, Submission, quantile
+from contest.scoring import WINDOW_NS, Contest, Submission
+from latencies import quantile
 
 ROUND = rounds.parse_round("n=6 m=823,108 hidden=7^2*11")
 MS = 1_000_000

@@ -16,7 +16,8 @@ from contest.clock import Clock
 from contest.plan import Plan
 from contest.stamp_probe import StampProbe
 from tests.contest.plain_player import PlainPlayer, post, read_reply
-from tests.contest.running import PATIENCE_S, SMALL, connect, run_server, stop_server, tool, wait_for
+from tests.contest.running import SMALL, connect, run_server, stop_server, tool
+from tests.lib.waiting import PATIENCE_S, wait_for
 
 SERVER = pathlib.Path(__file__).resolve().parents[2] / "tools/contest/contest"
 

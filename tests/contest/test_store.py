@@ -21,8 +21,9 @@ from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_
 from contest.scoring import Contest, Submission
 from contest.stream import RecordedStream
 from tests.contest.plain_player import PlainPlayer, post, read_reply
-from tests.contest.running import PATIENCE_S, SMALL, connect, run_server, stop_server, tool, wait_for
+from tests.contest.running import SMALL, connect, run_server, stop_server, tool
 from tests.contest.service import TOOL, Service
+from tests.lib.waiting import PATIENCE_S, wait_for
 
 SECOND = 10**9
 

@@ -13,7 +13,8 @@ from contest.oracle import Oracle
 from contest.scoring import Contest, Submission
 from contest.stream import RecordedStream, Stream
 from tests.contest.plain_player import PlainPlayer
-from tests.contest.running import PATIENCE_S, SMALL, run_server, stop_server, tool, wait_for
+from tests.contest.running import SMALL, run_server, stop_server, tool
+from tests.lib.waiting import PATIENCE_S, wait_for
 
 SECOND = 10**9
 

@@ -2,41 +2,23 @@
 
 Screenshots go to build/board/."""
 import json
-import os
-import pathlib
 import urllib.request
 
 import pytest
 
-from tests.contest.running import wait_for
 from tests.exchange.running import WAIT_S, Lines, Running, Soup
 from tests.exchange.test_orders import enter
+from tests.lib import chromium
+from tests.lib.chromium import LOOKS, check_page, open_page, value
+from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.slow
-webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium")
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SHOTS = pathlib.Path(os.environ.get("BUILD", ROOT / "build")) / "board"
-WALL, PHONE = (1920, 1080), (390, 844)
-
-
-@pytest.fixture(scope="module", name="browser")
-def open_browser():
-    from selenium.webdriver.chrome.service import Service as Driver
-    options = webdriver.ChromeOptions()
-    options.binary_location = "/usr/bin/chromium"
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb",
-                 "--disable-dev-shm-usage", "--proxy-server=direct://"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(service=Driver("/usr/bin/chromedriver"), options=options)
-    driver.set_script_timeout(WAIT_S)
-    yield driver
-    driver.quit()
+browser = chromium.browser          # the fixture
 
 
 @pytest.fixture(scope="module", name="exchange")
 def play():
-    """Runs an exchange where one account has bought and has an order in the book."""
+    """Runs an exchange where one account has bought and has an order in the book; returns the page's address."""
     lines = Lines()
     exchange = Running(lines, "--rate", 200, "--preopen", 0, "--board", "127.0.0.1:0", "--halt", "DUNE@3+3600")
     lines.read(lambda: len(lines.a) > 200)
@@ -45,41 +27,26 @@ def play():
     soup.send("U", enter(2, "B", 700, 10_000))
     while soup.message()[:1] != b"E":
         pass
-    yield exchange
+    yield "http://%s:%d/" % exchange.addresses["board"]
     exchange.close()
     lines.close()
 
 
-def value(browser, script):
-    return browser.execute_script(f"return {script}")
-
-
-@pytest.mark.parametrize("size, theme", [(WALL, "dark"), (WALL, "light"), (PHONE, "dark"), (PHONE, "light")])
+@LOOKS
 def test_the_page_shows_books_trades_and_the_account(browser, exchange, size, theme):
-    browser.get_log("browser")
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-        "width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 700})
-    browser.get("http://127.0.0.1:%d/?theme=%s" % (exchange.addresses["board"][1], theme))
+    open_page(browser, exchange, size, theme)
     wait_for(lambda: value(browser, "document.querySelectorAll('#prints li').length") >= 10)
-    wait_for(lambda: value(browser, "document.getElementById('live').textContent") == "live")
     wait_for(lambda: value(browser, "document.querySelectorAll('#plot-profit canvas').length") > 0)
-    version = value(browser, "document.documentElement.dataset.version")
-    wait_for(lambda: value(browser, "document.documentElement.dataset.version") != version)      # news come
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    browser.save_screenshot(str(SHOTS / f"exchange-{size[0]}x{size[1]}-{theme}.png"))
-    assert [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+    news = value(browser, "view.news")
+    wait_for(lambda: value(browser, "view.news") > news)
+    check_page(browser, size, f"exchange-{size[0]}x{size[1]}-{theme}")
     rows = value(browser, "document.getElementById('rows').innerText")
     assert "TRADER" in rows and "ACME" in rows and "100" in rows
     assert value(browser, "document.querySelectorAll('#levels td.bid')[0].textContent") != ""
-    assert value(browser, "document.documentElement.scrollWidth") <= size[0]
-    if size == WALL:
-        assert value(browser, "document.documentElement.scrollHeight") <= size[1]
-    # The page loaded nothing from another server.
-    assert value(browser, "performance.getEntriesByType('resource').every(e => e.name.startsWith(location.origin))")
 
 
 def test_a_click_chooses_the_stock_and_a_halt_is_shown(browser, exchange):
-    browser.get("http://127.0.0.1:%d/" % exchange.addresses["board"][1])
+    open_page(browser, exchange)
     wait_for(lambda: value(browser, "document.querySelectorAll('#symbols button').length") == 4)
     browser.execute_script("document.querySelectorAll('#symbols button')[3].click()")
     wait_for(lambda: value(browser, "document.getElementById('about-book').textContent").endswith("halted"))
@@ -87,8 +54,7 @@ def test_a_click_chooses_the_stock_and_a_halt_is_shown(browser, exchange):
 
 
 def test_the_state_is_there_as_json(exchange):
-    with urllib.request.urlopen("http://127.0.0.1:%d/board.json" % exchange.addresses["board"][1], timeout=WAIT_S
-                                ) as answer:
+    with urllib.request.urlopen(exchange + "board.json", timeout=WAIT_S) as answer:
         state = json.load(answer)
     account = state["accounts"][0]
     assert account["positions"]["ACME"][0] == 100 and account["orders"] == [["ACME", "B", 700, 10_000]]

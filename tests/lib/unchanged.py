@@ -65,13 +65,16 @@ def tools_inputs(item):
     return ("VERSION", "CHANGELOG.md", "debian/*", "tools/**/*", "tests/tools/*", *image)
 
 
+WEB = ("VERSION", "tools/command_line.py", "tools/latencies.py", "tools/web/**/*")
+
 # By folder of tests/: the files, as patterns, or a function of the test.
 INPUTS = {
     "structure": structure_inputs,
     "unit": unit_inputs,
     "wire": wire_inputs,
-    "contest": ("VERSION", "tools/command_line.py", "tools/contest/**/*", "tests/contest/*"),
-    "exchange": ("VERSION", "tools/command_line.py", "tools/contest/**/*", "tools/exchange/**/*", "tests/exchange/*",
+    "web": (*WEB, "tests/web/*"),
+    "contest": (*WEB, "tools/contest/**/*", "tests/contest/*"),
+    "exchange": (*WEB, "tools/contest/**/*", "tools/exchange/**/*", "tests/exchange/*",
                  BUILD / "third-party/judges/.fetched"),
     "sim": (BUILD / "test/sim-own", "tests/sim/*.py"),
     "matcher": (BUILD / "host/tests/matcher/matcher_check", "tests/matcher/*.py"),

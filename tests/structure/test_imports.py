@@ -6,7 +6,7 @@ import pytest
 from lints import files
 
 # From the bottom up. A package imports those before it; modules at the top of tools/ import any.
-PACKAGES = ("contest", "lints", "players", "deploy", "vm", "exchange", "probe")
+PACKAGES = ("web", "contest", "lints", "players", "deploy", "vm", "exchange", "probe")
 
 
 def imports(name):

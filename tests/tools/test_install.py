@@ -9,9 +9,9 @@ from lints import files
 
 @pytest.fixture(name="installed")
 def installed_tools(tmp_path):
-    for name in ("deploy", "contest"):
+    for name in ("deploy", "contest", "web"):
         shutil.copytree(files.ROOT / "tools" / name, tmp_path / name)
-    for name in ("command_line.py", "peregrine"):
+    for name in ("command_line.py", "latencies.py", "peregrine"):
         shutil.copy(files.ROOT / "tools" / name, tmp_path)
     (tmp_path / "VERSION").write_text("2.0.0\n")
 

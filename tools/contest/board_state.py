@@ -3,19 +3,17 @@
 Nothing here helps a player: an answer is shown when somebody has submitted it, or when its 5 s are over.
 """
 import importlib.util
-import math
 import statistics
 
 from contest import board_text
-from contest.scoring import WINDOW_NS, quantile
+from contest.scoring import WINDOW_NS
+from latencies import histogram, quantile
 
 RECENT = 24                 # answers on the page
 OFFSETS = 10                # submissions of an answer
 CHARTED = 8                 # players with a line of their own colour
 LINES = 30                  # lines of the points over time
 DIGITS = 480
-BINS_A_DECADE = 8
-DECADES = (1, 7)            # 10 us to 10 s
 HAS_PICTURES = importlib.util.find_spec("matplotlib") is not None       # a link to a picture would be dead without
 
 
@@ -40,17 +38,6 @@ def answer_row(answer):
             "length": len(answer.digits), "ns": str(answer.first_ns), "constants": [label(i) for i in answer.constants],
             "factor": answer.factor, "count": answer.count,
             "offsets": [[user, round((ns - sent_ns) / 1000)] for ns, user, _, sent_ns in answer.submissions[:OFFSETS]]}
-
-
-def histogram(latencies_us):
-    """Shares of the latencies in bins of equal width on a log axis, in percent."""
-    low, high = DECADES
-    counts = [0] * ((high - low) * BINS_A_DECADE)
-    for us in latencies_us:
-        place = int((math.log10(max(us, 1)) - low) * BINS_A_DECADE)
-        counts[min(max(place, 0), len(counts) - 1)] += 1
-    total = max(len(latencies_us), 1)
-    return [round(100 * count / total, 2) for count in counts]
 
 
 def measures(replica, now_ns):

@@ -1,5 +1,6 @@
 """The pages of a server beside which no board runs."""
-from contest import board_text, http
+from contest import board_text
+from web import http
 
 
 def page(game, connections, begun, request):

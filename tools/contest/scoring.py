@@ -20,6 +20,8 @@ import collections
 import dataclasses
 import math
 
+from latencies import quantile
+
 WINDOW_NS = 5_000_000_000
 POINTS = (8, 4, 4, 2, 2, 2, 1, 1, 1, 1)
 LATENCIES_MAX = 2000
@@ -95,11 +97,6 @@ class Submission:
     ip: str
     user: str
     digits: str
-
-
-def quantile(ordered, share):
-    """Returns the smallest value that at least this share of the values does not exceed."""
-    return ordered[max(0, -(-len(ordered) * share // 100) - 1)] if ordered else 0
 
 
 def latency_summary(latencies_us):

@@ -8,7 +8,6 @@ its poll, in the order of those stamps; later ones wait for the next turn.
 import select
 import time
 
-from contest import http
 from contest.connections import Connections
 from contest.digits import Digits
 from contest.game import Game
@@ -16,6 +15,7 @@ from contest.judge import Judge
 from contest.loop import Loop
 from contest.pages import page
 from contest.stamp_probe import StampProbe, kernel_stamp_ns
+from web import http
 
 READ_BYTES_MAX = 2048           # from a connection in one turn, so that a flood delays nobody
 PENDING_MAX = 16                # submissions of a connection that wait; then it is not read

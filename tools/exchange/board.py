@@ -3,20 +3,16 @@
 /             the page (live by server-sent events from /events)
 /board.json   the state that the page shows
 
-Server, events and style are those of the contest's board. Its threads serve the viewers; the state is read in the
-exchange's own thread, between two turns.
+Threads of web/live_page.py serve the viewers; the state is read in the exchange's own thread, between two turns.
 """
 import asyncio
 import collections
-import json
 import pathlib
-import threading
 
-from contest import board, board_state
-from contest.scoring import quantile
+from latencies import histogram, quantile
+from web import live_page
 
 PAGE = pathlib.Path(__file__).resolve().parent / "page"
-FILES = {**board.FILES, **{path.name: path for path in PAGE.iterdir()}}
 PUBLISH_S = 0.25
 SAMPLE_S = 1
 SAMPLES_MAX = 1800          # profits on the curves
@@ -51,7 +47,7 @@ def account_row(server, account):
             "orders": [[order.book.symbol, order.side.decode(), order.shares, order.price]
                        for order in orders[-OPEN_SHOWN:]],
             "us": [round(quantile(latencies, share)) for share in (50, 99)] if latencies else None,
-            "histogram": board_state.histogram(latencies)}
+            "histogram": histogram(latencies)}
 
 
 def state_of(server, samples):
@@ -70,11 +66,11 @@ def state_of(server, samples):
             "lines": [line.counts for line in server.lines], "counts": dict(server.counts), "profits": list(samples)}
 
 
-class Pages(board.Pages):
-    """The content of each address. Viewers' threads call all but what `begin` starts."""
+class Pages(live_page.Pages):
+    """Viewers' threads call all but what `begin` starts."""
 
     def __init__(self, server):
-        super().__init__(None)
+        super().__init__("Exchange", PAGE)
         self.server, self.loop = server, asyncio.get_running_loop()
         self.samples = collections.deque(maxlen=SAMPLES_MAX)        # [s, profit of each account in dollars]
 
@@ -91,34 +87,26 @@ class Pages(board.Pages):
 
     def _publish_again(self):
         if self.watchers:
-            self._publish()
+            super().publish()
         self.loop.call_later(PUBLISH_S, self._publish_again)
 
-    def _publish(self):
-        data = self._state()
-        with self.condition:
-            self.version, self.data = self.version + 1, data
-            self.condition.notify_all()
-
-    def _state(self):
-        return json.dumps(state_of(self.server, self.samples), separators=(",", ":")).encode()
-
     def publish(self):
-        self.loop.call_soon_threadsafe(self._publish)
+        self.loop.call_soon_threadsafe(super().publish)
+
+    def state(self):
+        return live_page.json_bytes(state_of(self.server, self.samples))
 
     def find(self, path, query):
         if path == "/board.json":
             async def read():
-                return self._state()
+                return self.state()
             return asyncio.run_coroutine_threadsafe(read(), self.loop).result(ANSWER_S), "application/json"
-        name = "index.html" if path == "/" else path[1:]
-        return self._file(FILES[name]) if name in FILES else None
+        return super().find(path, query)
 
 
 def serve(server, address):
     """Begins to serve the page. Returns the server of its port. Raises OSError."""
-    web = board.Server(address, board.Handler)
-    web.pages = Pages(server)
+    web = live_page.Server(address, Pages(server))
     web.pages.begin()
-    threading.Thread(target=web.serve_forever, name="web", daemon=True).start()
+    web.start()
     return web

@@ -99,7 +99,7 @@ async def play(exchange, book, options):
     try:
         await server.listen()
         if options.board:
-            from exchange import board          # the contest's board, whose parts it has, takes time to load
+            from exchange import board          # the server of the page takes time to load
             try:
                 web = board.serve(server, options.board)
             except OSError as error:

@@ -32,7 +32,7 @@ need_commands = @for command in $2; do command -v $$command >/dev/null || \
 # put_images FROM,TO: an image, its twin for the Linux boot protocol, and the names of its addresses.
 put_images = install -d $2 && install -m 755 $1/peregrine.elf $2 && \
 	install -m 644 $1/peregrine.bzImage $1/peregrine.debug $2 &&
-# put_tools NAME,FOLDER...: the version and packages of Python.
+# put_tools NAME,FILE...: the version, and packages and modules of Python.
 put_tools = install -d $(INSTALL_LIB)/$1 && install -m 644 VERSION tools/command_line.py $(INSTALL_LIB)/$1 && \
 	tar -c -C tools --exclude=__pycache__ --exclude=demo.py --no-same-owner $2 | tar -x -C $(INSTALL_LIB)/$1
 
@@ -51,7 +51,7 @@ install: $(INSTALL_NEEDS) ## tools, images, manual pages, completion, below DEST
 	$(foreach name,$(LWIP_PROGRAMS),$(call put_images,$(call lwip_folder,$(name)),$(INSTALL_LIB)/peregrine/images/$(if \
 		$(filter-out player,$(name)),$(name)-)lwip)) true
 	install -D -t $(INSTALL_LIB)/peregrine/images/host $(CHECK_SETTINGS) $(CHECK_SETTINGS_SURVEY) $(LINUX_PROGRAMS)
-	$(call put_tools,peregrine-contest,contest players)
+	$(call put_tools,peregrine-contest,contest latencies.py players web)
 	ln -sf ../lib/peregrine/peregrine ../lib/peregrine/gg $(INSTALL_BIN)
 	ln -sf ../lib/peregrine-contest/contest/contest $(INSTALL_BIN)/peregrine-contest
 	$(foreach name,$(PROGRAMS),ln -sf ../lib/peregrine/images/host/$(notdir $(call linux_program,$(name))) \

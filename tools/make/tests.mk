@@ -78,7 +78,7 @@ $(TSAN_TESTS):
 
 # Each folder of tests/ with tests, and what its tests want built: NEEDS_folder for all, NEEDS_folder_slow for those
 # that are marked slow, which `make test` leaves out. Fragments set them.
-QUICK_FOLDERS := structure unit wire contest exchange tools sim matcher prove
+QUICK_FOLDERS := structure unit wire web contest exchange tools sim matcher prove
 FOLDERS := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py))))
 
 # T=: of the unit programs those whose names hold T; if there are none, the test may be one of another kind.

@@ -9,7 +9,7 @@ import ipaddress
 import subprocess
 import time
 
-from contest.scoring import quantile
+from latencies import quantile
 from probe import vhost
 from probe.wire import ProbeError
 

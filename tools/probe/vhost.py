@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 
 from contest import rounds
-from contest.scoring import quantile
+from latencies import quantile
 from probe import trade_session
 from probe.bursts import Bursts
 from probe.wire import ProbeError

@@ -1,4 +1,4 @@
-// The one event stream of all the board's tabs: a browser allows six connections to a host. Each tab has a port.
+// The one event stream of all tabs of a page: a browser allows six connections to a host. Each tab has a port.
 "use strict";
 
 const ports = new Set();

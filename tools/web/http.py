@@ -1,4 +1,4 @@
-"""HTTP/1.1 requests out of a stream of bytes, RFC 9112. Enough of it for a server of three ports."""
+"""HTTP/1.1 requests out of a stream of bytes, RFC 9112. Enough of it for the tools' servers."""
 import dataclasses
 import re
 import urllib.parse

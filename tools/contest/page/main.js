@@ -1,25 +1,10 @@
-// The board's page. One state comes with every change (/events); series over time are asked for piece by piece.
+// The board's own script: ranking, answers, points over time. Series are asked for piece by piece.
 "use strict";
 
-const COLOURS = 8, SHOWN = 2, SERIES_MS = 2000, GONE_MS = 15000, HOUR_SAMPLES = 720;       // contest/history.py
-const DASHES = [[], [9, 4], [3, 3], [9, 3, 3, 3]];
-const byId = id => document.getElementById(id);
-const view = {state: null, span: "all", player: "", series: {all: null, hour: null}, latestAnswer: "", heardAt: 0};
+const SHOWN = 2, SERIES_MS = 2000, HOUR_SAMPLES = 720;       // contest/history.py
+Object.assign(view, {span: "all", player: "", series: {all: null, hour: null}, latestAnswer: ""});
 
-// ---- small things ----
-
-const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
-const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const colourOf = place => css(`--c${place % COLOURS}`);
-const dashOf = place => DASHES[Math.floor(place / 2) % DASHES.length];
-const grouped = n => n == null ? "–" : Math.round(n).toLocaleString("en").replaceAll(",", " ").replace("-", "−");
-
-function short(us) {
-  if (us == null) return "–";
-  const size = Math.abs(us);
-  if (size < 1000) return `${Math.round(us)}`;
-  return size < 1e6 ? `${+(us / 1000).toPrecision(3)}k` : `${+(us / 1e6).toPrecision(3)}M`;
-}
+// ---- texts ----
 
 // Four characters at most, for a column of a table.
 function brief(n) {
@@ -33,24 +18,6 @@ function duration(us) {
   const size = Math.abs(us), sign = us < 0 ? "−" : "+";
   if (size < 1e4) return `${sign}${grouped(size)} µs`;
   return size < 1e6 ? `${sign}${(size / 1000).toPrecision(3)} ms` : `${sign}${(size / 1e6).toPrecision(3)} s`;
-}
-
-function clock(seconds) {
-  if (seconds == null) return "–:––:––";
-  const s = Math.max(0, Math.floor(seconds)), two = n => String(n).padStart(2, "0");
-  return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
-}
-
-function element(name, text, className) {
-  const made = document.createElement(name);
-  if (text != null) made.textContent = text;
-  if (className) made.className = className;
-  return made;
-}
-
-// Changes only what differs: nothing flickers, and the selection stays.
-function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
 }
 
 // ---- header ----
@@ -75,25 +42,17 @@ function drawHeader(state) {
   byId("pictures").hidden = !state.pictures;
 }
 
-function drawLive() {
-  const on = performance.now() - view.heardAt < GONE_MS && view.connected, state = view.state;
-  byId("live").classList.toggle("on", Boolean(on));
-  setText(byId("live").lastElementChild, !on ? "no contact" : state?.over ? "final" : state && !state.running ? "server off" : "live");
-}
-
 // ---- ranking ----
 
 function drawRanking(state) {
   const body = byId("rows");
-  while (body.rows.length < state.users.length) {
-    const row = body.insertRow();
-    row.tabIndex = -1;
-    for (const kind of ["rank", "who", "score", "wide", "wide", "wide", "wide", "wide", "lost", "", "wide"]) row.insertCell().className = kind;
+  const rows = fit(body, state.users.length, () => {
+    const row = rowOf("tr", "td", ["rank", "who", "score", "wide", "wide", "wide", "wide", "wide", "lost", "", "wide"]);
     row.cells[1].append(element("i"), element("span"));
-  }
-  while (body.rows.length > state.users.length) body.deleteRow(-1);
+    return row;
+  });
   state.users.forEach((user, place) => {
-    const row = body.rows[place], [p8, p4, p2, p1] = user.points;
+    const row = rows[place], [p8, p4, p2, p1] = user.points;
     row.dataset.name = user.name;
     const values = [user.rank, null, grouped(user.score), ...[p8, p4, p2, p1, user.early].map(n => n < 1e5 ? n : brief(n)),
                     grouped(user.wrong + user.dup + user.late), brief(user.us[1] || null), brief(user.us[3] || null)];
@@ -142,13 +101,11 @@ function step(by) {
 function drawAnswers(state) {
   const list = byId("answers");
   const first = state.recent.length ? state.recent[0].ns + state.recent[0].digits : "";
-  while (list.children.length < state.recent.length) {
-    const item = element("li"), number = element("p", null, "number");
-    number.append(element("span", "", "tag"), element("code"), element("small"));
-    item.append(number, element("p", null, "offsets"));
-    list.append(item);
-  }
-  while (list.children.length > state.recent.length) list.lastChild.remove();
+  fit(list, state.recent.length, () => {
+    const item = rowOf("li", "p", ["number", "offsets"]);
+    item.firstChild.append(element("span", "", "tag"), element("code"), element("small"));
+    return item;
+  });
   state.recent.forEach((answer, i) => {
     const item = list.children[i], [tag, digits, about] = item.firstChild.children;
     const key = answer.ns + answer.digits + answer.count;
@@ -177,16 +134,13 @@ function drawAnswers(state) {
 
 function drawServer(state) {
   const m = state.measures, pair = ([middle, most]) => `${short(middle)} / ${short(most)} µs`;
-  const rows = [["first to last player", pair(m.spread_us)],
+  drawMeasures([["first to last player", pair(m.spread_us)],
                 [`undisturbed ones (${m.bursts - m.preempted})`, pair(m.spread_undisturbed_us)],
                 ["error of receive stamps", pair(m.stamp_error_us)],
                 ["merged / late by up to", `${m.merged} / ${short(m.merged_us)} µs`],
                 ["burst later than due", pair(m.lag_us)],
                 ["submission waited", pair(m.busy_us)],
-                ["players / submissions a s", `${m.readers} / ${m.rate}`]];
-  const list = byId("measures");
-  if (list.children.length !== 2 * rows.length) list.replaceChildren(...rows.flatMap(() => [element("dt"), element("dd")]));
-  rows.forEach(([name, value], i) => { setText(list.children[2 * i], name); setText(list.children[2 * i + 1], value); });
+                ["players / submissions a s", `${m.readers} / ${m.rate}`]]);
   setText(byId("bursts"), String(m.bursts));
   const top = Math.max(1100, ...m.spreads), y = us => 29 - 27 * us / top;
   const path = m.spreads.map((us, i) => `${i ? "L" : "M"}${i + 120 - m.spreads.length} ${y(us).toFixed(1)}`).join("");
@@ -209,10 +163,6 @@ function drawDigits(state) {
 }
 
 // ---- charts ----
-
-const charts = {};
-const timeLabel = s => s < 3600 ? `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}` : `${clock(s).slice(0, -3)} h`;
-const axisX = () => ({drawGrid: false, axisLabelFormatter: x => Number.isInteger(x) ? timeLabel(x) : "", valueFormatter: x => clock(x), pixelsPerLabel: 70});
 
 // Names at the lines' ends, pushed apart: they are known without their colours.
 function nameEnds(id, names, colours) {
@@ -240,23 +190,6 @@ function nameEnds(id, names, colours) {
   };
 }
 
-const hasCharts = typeof Dygraph === "function" && typeof Chart === "function";
-if (!hasCharts) document.querySelectorAll(".plot").forEach(box => box.append(element("p", "charts need the packages libjs-dygraphs and libjs-chart.js")));
-
-function graph(id, file, labels, options) {
-  if (!hasCharts) return;
-  const box = byId(id);
-  if (!file.length) return;
-  if (!charts[id]) {
-    box.append(element("div"));
-    charts[id] = new Dygraph(box.firstChild, file, {labels, animatedZooms: false, legend: "never", axisLineColor: css("--line"),
-      gridLineColor: css("--line"), gridLineWidth: 1, strokeWidth: 2.2, highlightCircleSize: 0, showLabelsOnHighlight: false,
-      connectSeparatedPoints: true, interactionModel: {}, ...options});
-  } else {
-    charts[id].updateOptions({file, labels, axisLineColor: css("--line"), gridLineColor: css("--line"), ...options});
-  }
-}
-
 // The room for the names at the lines' ends: that of the longest, but no more than a part of the plot.
 function endSpace(id, names) {
   const pen = document.createElement("canvas").getContext("2d");
@@ -279,7 +212,7 @@ function drawPoints(series) {
   const labels = ["s", ...own, ...others];
   const file = rowsOf(series, i => [...own, ...others].map(name => series.scores[name][i]));
   const look = {};
-  own.forEach((name, place) => { look[name] = {strokePattern: dashOf(place).length ? dashOf(place) : null, strokeWidth: name === view.player ? 4 : 2.2}; });
+  own.forEach((name, place) => { look[name] = strokeOf(place, name === view.player ? 4 : 2.2); });
   others.forEach(name => { look[name] = {strokeWidth: name === view.player ? 3 : .8, strokePattern: null}; });
   graph("plot-points", file, labels, {colors: [...own.map((_, i) => colourOf(i)), ...others.map(() => css("--soft"))], series: look,
     rightGap: endSpace("plot-points", own), drawCallback: nameEnds("plot-points", own, own.map((_, i) => colourOf(i))), axes: {x: axisX(), y: {axisLabelWidth: 52, axisLabelFormatter: n => short(n)}}});
@@ -290,9 +223,15 @@ function drawLatency(series) {
   const file = rowsOf(series, i => [0, 1, 2, 3].map(k => series.latency[i][k] ?? null));
   if (!file.some(row => row[1] != null)) return;
   const look = {};
-  names.forEach((name, i) => { look[name] = {strokePattern: dashOf(i).length ? dashOf(i) : null, strokeWidth: i === 1 ? 3.4 : 2}; });
+  names.forEach((name, i) => { look[name] = strokeOf(i, i === 1 ? 3.4 : 2); });
   graph("plot-latency", file, ["s", ...names], {colors: colours, series: look, logscale: true,
     rightGap: endSpace("plot-latency", names), drawCallback: nameEnds("plot-latency", names, colours), axes: {x: axisX(), y: {axisLabelWidth: 44, axisLabelFormatter: us => short(us), ticker: decades}}});
+}
+
+function drawSeries(series) {
+  if (!series) return;
+  drawPoints(series);
+  drawLatency(series);
 }
 
 // Labels at 1, 2 and 5 of each decade, as many as there is room for.
@@ -307,35 +246,6 @@ function decades(low, high, pixels) {
   return ticks.length ? ticks : [{v: low, label: short(low)}, {v: high, label: short(high)}];
 }
 
-function chart(id, type, data, axes) {
-  if (!hasCharts) return;
-  const size = rem() * .8125;
-  const style = {color: css("--soft"), font: {size, family: 'system-ui, "DejaVu Sans", sans-serif'}};
-  const scales = {};
-  for (const [axis, own] of Object.entries(axes)) {
-    scales[axis] = {...own, grid: {color: css("--line"), borderColor: css("--line"), display: axis === "y"}, ticks: {...style, ...own.ticks}};
-  }
-  const options = {animation: false, maintainAspectRatio: false, responsive: true, events: [], scales,
-                   plugins: {legend: {display: false}, tooltip: {enabled: false}}};
-  if (!charts[id]) charts[id] = new Chart(byId(id), {type, data, options});
-  else { Object.assign(charts[id], {data, options}); charts[id].update("none"); }
-}
-
-const roundOnly = us => /^[125]0*$/.test(String(us)) ? short(us) : null;
-
-function drawDistribution(state) {
-  const names = Object.keys(state.histogram), bins = names.length ? state.histogram[names[0]].length : 0;
-  if (!bins) return;
-  const middle = i => 10 ** (1 + (i + .5) / 8);
-  const filled = [...Array(bins).keys()].filter(i => names.some(name => state.histogram[name][i] > 0));
-  const from = Math.max(0, (filled[0] ?? 8) - 2), to = Math.min(bins, (filled[filled.length - 1] ?? 24) + 3);
-  chart("plot-distribution", "line", {datasets: names.map((name, place) => ({
-    label: name, data: state.histogram[name].slice(from, to).map((y, i) => ({x: middle(from + i), y})), stepped: "middle",
-    borderColor: colourOf(place), borderDash: dashOf(place), borderWidth: name === view.player ? 4 : 2, pointRadius: 0}))},
-  {x: {type: "logarithmic", min: middle(from), max: middle(to - 1), ticks: {callback: roundOnly, maxRotation: 0, autoSkipPadding: 8}},
-   y: {beginAtZero: true, suggestedMax: 20, ticks: {maxTicksLimit: 5}}});
-}
-
 function drawMedians(state) {
   const names = Object.keys(state.medians), count = state.round.constants.length;
   const least = Math.min(...names.flatMap(name => state.medians[name].filter(us => us > 0)));
@@ -346,16 +256,7 @@ function drawMedians(state) {
   {x: {}, y: {type: "logarithmic", ...range, ticks: {callback: roundOnly, maxTicksLimit: 6}}});
 }
 
-// ---- news ----
-
-function take(state) {
-  view.state = state;
-  view.heardAt = performance.now();
-  if (!view.player && state.users.length) select(state.users[0].name);
-  for (const draw of [drawHeader, drawRanking, drawAnswers, drawServer, drawDigits, drawDistribution, drawMedians]) draw(state);
-  drawLive();
-  document.documentElement.dataset.version = state.now_ns;       // for the test: news have come
-}
+// ---- series ----
 
 async function askSeries() {
   if (!view.state || view.asking || document.hidden) return;
@@ -368,7 +269,7 @@ async function askSeries() {
     const fresh = await answer.json();
     if (player !== view.player || span !== view.span) return;
     view.series[span] = merge(old, fresh, span);
-    if (view.series[span]) { drawPoints(view.series[span]); drawLatency(view.series[span]); }
+    drawSeries(view.series[span]);
   } catch { /* the event source says that there is no contact */ } finally {
     view.asking = false;
     if (player !== view.player || span !== view.span) askSeries();
@@ -385,63 +286,26 @@ function merge(old, fresh, span) {
   return {...fresh, times: joined(old.times, fresh.times), scores, latency: joined(old.latency, fresh.latency)};
 }
 
-function show({open, state}) {
-  if (state) { take(JSON.parse(state)); return; }
-  view.connected = open;
-  if (open) { view.series = {all: null, hour: null}; view.heardAt = performance.now(); setTimeout(askSeries, 300); }
-  drawLive();
-}
-
-// All tabs share one stream in a worker. A browser without such workers gives each visible tab its own.
-function listen() {
-  if (typeof SharedWorker === "function") {
-    const {port} = new SharedWorker("events.js");
-    port.onmessage = event => show(event.data);
-    addEventListener("pagehide", () => port.postMessage("closed"));
-    addEventListener("pageshow", event => event.persisted && listen());
-    return;
-  }
-  let source = null;
-  const follow = () => {
-    if (document.hidden) { source?.close(); source = null; return; }
-    if (source && source.readyState !== EventSource.CLOSED) return;
-    source = new EventSource("events");
-    source.addEventListener("state", event => show({state: event.data}));
-    source.addEventListener("open", () => show({open: true}));
-    source.addEventListener("error", () => { show({open: false}); setTimeout(follow, 1000); });
-  };
-  document.addEventListener("visibilitychange", follow);
-  follow();
-}
-
-// ---- choices ----
-
-function setTheme(theme) {
-  document.documentElement.dataset.theme = theme;
-  if (view.state) { take(view.state); const series = view.series[view.span]; if (series) { drawPoints(series); drawLatency(series); } }
-}
-
 function setSpan(span) {
   view.span = span;
-  for (const button of document.querySelectorAll("[data-span]")) button.setAttribute("aria-pressed", String(button.dataset.span === span));
+  press(document.querySelectorAll("[data-span]"), button => button.dataset.span === span);
   askSeries();
 }
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const otherTheme = () => document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-setTheme(new URLSearchParams(location.search).get("theme") || (dark.matches ? "dark" : "light"));
-dark.addEventListener("change", () => setTheme(dark.matches ? "dark" : "light"));
-byId("theme").addEventListener("click", () => setTheme(otherTheme()));
 byId("rows").addEventListener("click", event => select(event.target.closest("tr")?.dataset.name));
 document.querySelectorAll("[data-span]").forEach(button => button.addEventListener("click", () => setSpan(button.dataset.span)));
-document.addEventListener("keydown", event => {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const act = {ArrowDown: () => step(1), ArrowUp: () => step(-1), t: () => setTheme(otherTheme()), h: () => setSpan(view.span === "all" ? "hour" : "all")}[event.key];
-  if (!act || event.target.closest("#answers") && event.key.startsWith("Arrow")) return;
-  event.preventDefault();
-  act();
-});
 setInterval(askSeries, SERIES_MS);
-setInterval(drawLive, 1000);
 document.addEventListener("visibilitychange", askSeries);
-listen();
+begin({
+  draw(state) {
+    if (!view.player && state.users.length) select(state.users[0].name);
+    for (const draw of [drawHeader, drawRanking, drawAnswers, drawServer, drawDigits, drawMedians]) draw(state);
+    drawHistograms("plot-distribution", state.histogram, {chosen: view.player});
+  },
+  opened() {
+    view.series = {all: null, hour: null};
+    setTimeout(askSeries, 300);
+  },
+  redraw: () => drawSeries(view.series[view.span]),
+  keys: {ArrowDown: () => step(1), ArrowUp: () => step(-1), h: () => setSpan(view.span === "all" ? "hour" : "all")},
+});

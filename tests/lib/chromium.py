@@ -1,0 +1,75 @@
+"""Chromium for the tests of live pages (tools/web), on a wall and on a phone. Screenshots go to build/board/."""
+import os
+import pathlib
+
+import pytest
+
+from tests.lib.waiting import PATIENCE_S, wait_for
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHOTS = pathlib.Path(os.environ.get("BUILD", ROOT / "build")) / "board"
+WALL, PHONE = (1920, 1080), (390, 844)
+LOOKS = pytest.mark.parametrize("size, theme", [(WALL, "dark"), (WALL, "light"), (PHONE, "dark"), (PHONE, "light")])
+
+# Elements that cut their text: sideways, or in a box that does not scroll. The board's digits are meant to be cut.
+CUT = """return [...document.querySelectorAll('body *')].filter(e => {
+    if (e.closest('#digits, code, #live, [hidden]') || !e.textContent.trim() || e.closest('svg')) return false;
+    const style = getComputedStyle(e), box = e.getBoundingClientRect();
+    const card = e.closest('section')?.getBoundingClientRect();
+    if (!box.width) return false;
+    return style.overflowX !== 'visible' && e.scrollWidth > e.clientWidth
+        || style.overflowY === 'hidden' && e.scrollHeight > e.clientHeight + 1
+        || card && (box.right > card.right + 1 || box.left < card.left - 1);
+}).map(e => `${e.tagName} ${e.className} ${e.textContent.slice(0, 40)} ${e.scrollWidth}/${e.clientWidth}`)"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium")
+    from selenium.webdriver.chrome.service import Service
+    options = webdriver.ChromeOptions()
+    options.binary_location = "/usr/bin/chromium"
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb",
+                 "--disable-dev-shm-usage", "--proxy-server=direct://"):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+    driver.set_script_timeout(PATIENCE_S)
+    yield driver
+    driver.quit()
+
+
+def value(driver, script, *arguments):
+    return driver.execute_script(f"return {script}", *arguments)
+
+
+def resize(driver, size):
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                           {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 700})
+
+
+def open_page(driver, address, size=WALL, theme="dark", label="live"):
+    """Opens a page, and waits until its label says so."""
+    driver.get_log("browser")
+    resize(driver, size)
+    driver.get(f"{address}?theme={theme}")
+    wait_for(lambda: value(driver, "document.getElementById('live').textContent") == label)
+
+
+def complaints(driver):
+    return [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+
+def check_page(driver, size, name):
+    """Checks that a page fits its screen, cuts no text, did not complain, and loaded nothing from another server."""
+    assert value(driver, "document.documentElement.scrollWidth") <= size[0], "the page is wider than the screen"
+    height = value(driver, "document.documentElement.scrollHeight")
+    if size == WALL:
+        assert height <= size[1]
+    else:
+        resize(driver, (size[0], height))
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    driver.save_screenshot(str(SHOTS / f"{name}.png"))
+    assert not (cut := driver.execute_script(CUT)), cut
+    assert value(driver, "performance.getEntriesByType('resource').every(e => e.name.startsWith(location.origin))")
+    assert not (found := complaints(driver)), found
