@@ -24,9 +24,12 @@ STACK_NAME = os.environ.get("STACK", "lwip")
 PROBES = 1 if STACK_NAME == "own" else 0        # our stack sends a tail probe (RFC 8985) before the first timeout
 
 
-def case(function):
-    CASES[function.__name__] = function
-    return function
+def case(function=None, set_up=set_up, **words):
+    """Marks a case, before which `set_up` is called with these words."""
+    def add(function):
+        CASES[function.__name__] = lambda: (set_up(**words), function())
+        return function
+    return add(function) if function else add
 
 
 def eventually(condition, seconds=PATIENCE_S):
@@ -39,7 +42,6 @@ def eventually(condition, seconds=PATIENCE_S):
 @contextlib.contextmanager
 def connected():
     """Yields a driver, its connection to Linux, and the accepted socket at the other end."""
-    set_up()
     with listener() as server, Driver() as driver:
         connection = driver.connect(LINUX, 8000)
         yield driver, connection, accept(server)
@@ -49,7 +51,6 @@ def connected():
 
 @case
 def connection_to_closed_port_is_refused():
-    set_up()
     with Driver() as driver:
         connection = driver.connect(LINUX, 8001)
         driver.expect("closed", connection, "refused")
@@ -132,7 +133,6 @@ def we_abort_and_peer_is_reset():
 @case
 def closed_connections_are_reported_once_and_ids_come_again():
     """Opens more connections, one after the other, than there are ids and pcbs."""
-    set_up()
     with listener() as server, Driver() as driver:
         ports = set()
         for i in range(100):
@@ -154,7 +154,6 @@ def closed_connections_are_reported_once_and_ids_come_again():
 
 @case
 def connect_beyond_the_last_connection_is_refused_at_once():
-    set_up()
     with listener(backlog=64) as server, Driver() as driver:
         connections = [driver.connect(LINUX, 8000) for _ in range(16)]
         assert sorted(connections) == list(range(16))
@@ -193,16 +192,14 @@ def bulk(driver, server, count, message_bytes_max, timeout=PATIENCE_S):
 
 @case
 def megabytes_both_ways_are_exact():
-    set_up()
     with listener() as server, Driver() as driver:
         bulk(driver, server, 2_000_000, 1400)
         assert driver.counters().get("lwip.rx_drop_no_pbuf", 0) == 0
 
 
-@case
+@case(offload=True)
 def megabytes_with_checksum_offload_are_exact():
     """Offloads checksums: Linux leaves the checksums of its packets partial, and completes the stack's."""
-    set_up(offload=True)
     with listener() as server, Driver("--offload") as driver:
         bulk(driver, server, 2_000_000, 1400)
         assert driver.counters().get("lwip.tcp.chkerr", 0) == 0
@@ -210,14 +207,12 @@ def megabytes_with_checksum_offload_are_exact():
 
 @case
 def small_messages_are_exact():
-    set_up()
     with listener() as server, Driver() as driver:
         bulk(driver, server, 20_000, 3)
 
 
 @case
 def small_mtu_lowers_the_segments():
-    set_up()
     sh("ip link set tap0 mtu 600")
     with listener() as server, Driver("--mtu", "600") as driver:
         bulk(driver, server, 100_000, 1400)
@@ -235,7 +230,6 @@ def many_small_segments_are_delivered_as_they_come():
 @case
 def lossy_wire_is_survived():
     """Loses 5 %, doubles 2 %, swaps 5 % and corrupts 1 % of the frames in each direction."""
-    set_up()
     seed = os.environ.get("SEED", "20220217")
     print("SEED", seed)
     # Linux drops a corrupted frame silently. The minimal RTO of 20 ms keeps the case short.
@@ -246,7 +240,6 @@ def lossy_wire_is_survived():
 @case
 def closed_window_is_probed_until_the_receiver_reads():
     """Lets the receiver stop reading. Probes keep the connection, and all bytes arrive later."""
-    set_up()
     with listener() as server, Driver() as driver:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection = driver.connect(LINUX, 8000)
@@ -263,7 +256,6 @@ def closed_window_is_probed_until_the_receiver_reads():
 
 @case
 def three_peers_are_accepted_and_served():
-    set_up()
     with Driver() as driver:
         driver.listen(80)
         peers = [socket.create_connection((STACK, 80), PATIENCE_S) for _ in range(3)]
@@ -286,7 +278,6 @@ def three_peers_are_accepted_and_served():
 
 @case
 def peers_beyond_the_connections_are_reset():
-    set_up()
     with Driver() as driver:
         driver.listen(80)
         peers = [socket.create_connection((STACK, 80), PATIENCE_S) for _ in range(16)]
@@ -305,7 +296,6 @@ def peers_beyond_the_connections_are_reset():
 @case
 def half_open_connections_are_bounded():
     """Sends 1000 SYNs from addresses without a host, and checks that a real peer is served afterwards."""
-    set_up()
     wire = Wire()
     with Driver() as driver:
         driver.listen(80)
@@ -327,7 +317,6 @@ def half_open_connections_are_bounded():
 
 @case
 def host_that_is_not_there_is_unreachable():
-    set_up()
     with Driver("--speed", "20") as driver:
         connection = driver.connect("10.9.0.99", 80)
         driver.expect("closed", connection, "unreachable")
@@ -336,7 +325,6 @@ def host_that_is_not_there_is_unreachable():
 @case
 def unanswered_syns_back_off_and_time_out():
     """Expects SYNs at 0, 1, 3, 7 s (RFC 6298: 1 s, doubling)."""
-    set_up()
     wire = Wire()
     with tempfile.NamedTemporaryFile() as pcap, Driver("--speed", "10", "--pcap", pcap.name) as driver:
         connection = driver.connect(RAW, 80)
@@ -352,7 +340,6 @@ def unanswered_syns_back_off_and_time_out():
 def unanswered_data_backs_off_and_times_out():
     """Expects data again after 0.2, 0.4, 0.8, ... s, the last 51 s after the first. Then the stack gives up, after at
     least RFC 9293's 100 s. Our own stack sends a tail probe before."""
-    set_up()
     wire = Wire()
     with tempfile.NamedTemporaryFile() as pcap, Driver("--speed", "25", "--pcap", pcap.name) as driver:
         connection = driver.connect(RAW, 9000)
@@ -372,7 +359,6 @@ def unanswered_data_backs_off_and_times_out():
 def times_of_lost_text(*options):
     """Returns the times from a lost segment to its tail probes, and from these to the first retransmission. The times
     are of the stack's clock, which a stalled machine slows down (--speed)."""
-    set_up()
     wire = Wire()
     with tempfile.NamedTemporaryFile() as pcap, Driver("--speed", "2", "--pcap", pcap.name, *options) as driver:
         connection = driver.connect(RAW, 9000)
@@ -408,7 +394,6 @@ def retransmission_floor_follows_the_configuration():
 
 @case
 def data_is_acknowledged_at_once():
-    set_up()
     wire = Wire()
     with Driver() as driver:
         driver.connect(RAW, 9000)
@@ -426,7 +411,6 @@ def data_is_acknowledged_at_once():
 
 @case
 def out_of_order_segments_are_put_in_order():
-    set_up()
     wire = Wire()
     with Driver() as driver:
         connection = driver.connect(RAW, 9000)
@@ -446,7 +430,6 @@ def out_of_order_segments_are_put_in_order():
 def frames_held_are_bounded_and_come_back():
     """Sends more out-of-order segments, on several connections, than frames may be borrowed. The stack copies some,
     loses none, and releases all frames."""
-    set_up()
     wire = Wire()
     with Driver() as driver:
         peers = []
@@ -476,7 +459,6 @@ def frames_held_are_bounded_and_come_back():
 @case
 def reset_out_of_sequence_is_challenged():
     """RFC 5961 §3.2: Expects that only a RST at RCV.NXT resets. Elsewhere in the window an ACK answers a RST."""
-    set_up()
     wire = Wire()
     with Driver() as driver:
         connection = driver.connect(RAW, 9000)
@@ -493,7 +475,6 @@ def reset_out_of_sequence_is_challenged():
 
 @case
 def window_update_lost_is_recovered_by_probes():
-    set_up()
     wire = Wire()
     with Driver("--speed", "10" if STACK_NAME == "lwip" else "25") as driver:
         connection = driver.connect(RAW, 9000)
@@ -526,7 +507,6 @@ def window_update_lost_is_recovered_by_probes():
 def initial_sequence_numbers_are_a_clock_and_a_keyed_hash():
     """RFC 6528: Expects other ISNs from machines with other secrets. One machine's ISNs of a four-tuple grow with its
     clock."""
-    set_up()
     wire = Wire()
     seen = []
     for secret in ("11", "22"):
@@ -548,7 +528,6 @@ def initial_sequence_numbers_are_a_clock_and_a_keyed_hash():
 
 @case
 def datagrams_go_both_ways():
-    set_up()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer, Driver() as driver:
         peer.bind((LINUX, 5000))
         peer.settimeout(PATIENCE_S)
@@ -576,7 +555,6 @@ def datagrams_go_both_ways():
 
 @case
 def datagram_in_fragments_is_put_together():
-    set_up()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer, Driver() as driver:
         peer.bind((LINUX, 5000))
         driver.command("udp_bind 4000")
@@ -588,7 +566,6 @@ def datagram_in_fragments_is_put_together():
 
 @case
 def closed_udp_port_is_reported_by_icmp():
-    set_up()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer, Driver():
         peer.connect((STACK, 4000))
         peer.settimeout(PATIENCE_S)
@@ -602,7 +579,6 @@ def closed_udp_port_is_reported_by_icmp():
 
 @case
 def echo_is_answered():
-    set_up()
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as ping, Driver():
         ping.settimeout(PATIENCE_S)
         for count in (0, 1, 56, 1472, 4000):
@@ -620,7 +596,6 @@ def echo_is_answered():
 
 @case
 def broadcast_and_broken_echo_are_not_answered():
-    set_up()
     wire = Wire()
     with Driver():
         echo = struct.pack("!BBHHH", 8, 0, 0, 7, 7) + b"12345678"
@@ -637,7 +612,6 @@ def broadcast_and_broken_echo_are_not_answered():
 
 @case
 def arp_request_is_answered_and_static_gateway_needs_none():
-    set_up()
     wire = Wire(address="10.9.0.200", arp=False)
     with Driver("--ip", STACK, "--gw", "10.9.0.200", "--gwmac", "02:00:00:00:00:aa") as driver:
         driver.connect("192.0.2.1", 80)
@@ -654,7 +628,6 @@ def arp_request_is_answered_and_static_gateway_needs_none():
 @case
 def arp_reply_that_claims_the_own_address_is_not_stored():
     """Sends an ARP reply for the stack's own address from another MAC. The reply is counted, and not stored."""
-    set_up()
     wire = Wire()
     with Driver() as driver:
         driver.expect("network", "up")
@@ -687,10 +660,9 @@ def groups_of_the_bridge():
     return {entry["grp"] for part in json.loads(done.stdout) for entry in part["mdb"] if entry["port"] == "tap0"}
 
 
-def groups_behind_a_bridge(version):
+def groups_behind_a_bridge():
     """Joins, answers queries for longer than a report holds, receives, leaves: the bridge's table follows."""
     queries = "igmp.rx_queries" if STACK_NAME == "own" else "lwip.igmp.recv"
-    set_up_bridge(version)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer, Driver() as driver:
         peer.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(LINUX))
         peer.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)       # an ICMP error would raise
@@ -720,19 +692,18 @@ def groups_behind_a_bridge(version):
             pass
 
 
-@case
+@case(set_up=set_up_bridge, version=2)
 def groups_behind_a_bridge_of_version_2():
-    groups_behind_a_bridge(2)
+    groups_behind_a_bridge()
 
 
-@case
+@case(set_up=set_up_bridge, version=3)
 def groups_behind_a_bridge_of_version_3():
-    groups_behind_a_bridge(3)
+    groups_behind_a_bridge()
 
 
 @case
 def all_places_for_groups_are_taken():
-    set_up()
     with Driver() as driver:
         for n in range(9):
             driver.command(f"join 239.1.1.{n}")
@@ -744,7 +715,6 @@ def all_places_for_groups_are_taken():
 
 @case
 def addresses_that_no_host_has_are_refused():
-    set_up()
     with Driver() as driver:
         driver.expect("network", "up")
         for address in ("0.0.0.0", "255.255.255.255", "224.0.0.1", "10.9.0.255"):
@@ -754,7 +724,6 @@ def addresses_that_no_host_has_are_refused():
 
 @case
 def destination_without_a_route_is_unreachable():
-    set_up()
     with Driver("--ip", STACK) as driver:
         connection = driver.connect("192.0.2.1", 80)
         driver.expect("closed", connection, "unreachable")
@@ -767,7 +736,6 @@ def destination_without_a_route_is_unreachable():
 def port_unreachable_refuses_a_connection():
     """RFC 1122 §4.2.3.9: Refuses a connection by an ICMP error of a router or firewall that quotes the SYN. An error
     with another sequence number is ignored (RFC 5927 §4.1). A prohibited network counts as unreachable."""
-    set_up()
     wire = Wire()
     with Driver() as driver:
         connection = driver.connect(RAW, 80)
@@ -849,7 +817,6 @@ def lease(seconds=3600, mask="255.255.255.0", **more):
 
 @case
 def lease_of_a_whole_network_is_taken():
-    set_up()
     server = DhcpServer(lease(_3=socket.inet_aton(LINUX)))
     with listener() as tcp_server, Driver(static=False) as driver:
         assert driver.expect("network", "up")[2:] == [STACK, "255.255.255.0", LINUX, "1500", "dhcp"]
@@ -865,10 +832,9 @@ def lease_of_a_whole_network_is_taken():
         assert "lost" not in driver.logged(), "a lease is reported lost before there was one"
 
 
-@case
+@case(address=None)
 def lease_of_one_address_with_routes_and_mtu_is_taken():
     """Leases as GCP does: /32, option 121 with the gateway on the link and the default route through it, MTU 1460."""
-    set_up(address=None)
     sh(f"ip addr add {LINUX}/32 dev tap0 && ip route add {STACK}/32 dev tap0 && ip addr add 198.51.100.1/32 dev lo")
     routes = bytes([32]) + socket.inet_aton(LINUX) + bytes(4) + bytes([0]) + socket.inet_aton(LINUX)
     DhcpServer(lease(mask="255.255.255.255", _121=routes, _3=socket.inet_aton("10.9.0.66"),
@@ -884,11 +850,10 @@ def lease_of_one_address_with_routes_and_mtu_is_taken():
         assert receive(peer, 50000) == stream(4, 50000)
 
 
-@case
+@case(address=None)
 def lease_with_everything_on_the_link_reaches_all_addresses():
     """RFC 3442, "Local Subnet Routes": option 121 with 0/0 via 0.0.0.0 and no option 3. The server answers from port
     1067: RFC 2131 §4.1 fixes the destination port alone."""
-    set_up(address=None)
     sh(f"ip addr add {LINUX}/32 dev tap0 && ip route add {STACK}/32 dev tap0")
     sh("ip addr add 198.51.100.1/32 dev tap0")
     DhcpServer(lease(mask="255.255.255.255", _121=bytes(5)), port=1067)
@@ -902,7 +867,6 @@ def lease_with_everything_on_the_link_reaches_all_addresses():
 @case
 def priority_tags_of_vlan_0_are_no_vlan():
     """IEEE 802.1Q §9.6: DHCP, ARP and TCP from hosts that send a tag of VLAN 0 in each frame."""
-    set_up()
     tag = bytes.fromhex("8100a000")
     DhcpServer(lease(), tag=tag)
     wire = Wire(tag=tag)
@@ -915,9 +879,8 @@ def priority_tags_of_vlan_0_are_no_vlan():
         assert driver.data(connection, 6) == b"tagged"
 
 
-@case
+@case(address=None)
 def second_gateway_of_option_121_is_used_for_its_network():
-    set_up(address=None)
     sh(f"ip addr add {LINUX}/32 dev tap0 && ip route add {STACK}/32 dev tap0")
     routes = bytes([24, 198, 51, 100]) + socket.inet_aton(RAW) + bytes([0]) + socket.inet_aton(LINUX)
     DhcpServer(lease(mask="255.255.255.255", _121=routes))
@@ -934,7 +897,6 @@ def second_gateway_of_option_121_is_used_for_its_network():
 @case
 def silent_server_is_asked_again_with_back_off():
     """Expects DISCOVERs 1, 2, 4 s apart, each within 25 %."""
-    set_up()
     with tempfile.NamedTemporaryFile() as pcap, Driver("--speed", "10", "--pcap", pcap.name, static=False) as driver:
         eventually(lambda: len(captured_dhcp(pcap.name)) >= 4)
         sent = captured_dhcp(pcap.name)
@@ -947,7 +909,6 @@ def silent_server_is_asked_again_with_back_off():
 
 @case
 def refused_request_starts_again():
-    set_up()
     refusals = []
 
     def answer(kind, options):
@@ -966,7 +927,6 @@ def refused_request_starts_again():
 def lease_is_renewed_rebound_and_lost():
     """Leases for 200 s. The client asks at 100 s by unicast, from 175 s by broadcast, and gives up at 200 s.
     Connections end with the lease, and the search starts again."""
-    set_up()
     alive = [True]
     server = DhcpServer(lambda kind, options: lease(seconds=200)(kind, options) if alive[0] else None)
     with tempfile.NamedTemporaryFile() as pcap, listener() as tcp_server, \
@@ -1002,7 +962,6 @@ def lease_is_renewed_rebound_and_lost():
 def handed_over_lease_is_renewed_and_lost():
     """Begins with 200 s of a lease that somebody else got. Nothing is asked before 100 s; then the server renews the
     lease by unicast for another 200 s, and falls silent. The address is given up at 300 s, and DHCP asked again."""
-    set_up()
     alive = [True]
     server = DhcpServer(lambda kind, options: lease(seconds=200, _3=socket.inet_aton(LINUX))(kind, options)
                         if alive[0] else None)
@@ -1029,7 +988,6 @@ def handed_over_lease_is_renewed_and_lost():
 
 @case
 def handed_over_lease_that_is_refused_is_asked_for_anew():
-    set_up()
     answers = {3: (6, "0.0.0.0", {})}
 
     def answer(kind, options):
@@ -1045,8 +1003,6 @@ def handed_over_lease_that_is_refused_is_asked_for_anew():
 @case
 def bad_offers_are_ignored():
     """Sends three bad offers before each good one: a loopback address, no lease time, no server."""
-    set_up()
-
     def answer(kind, options):
         good = lease()(kind, options)
         senseless = [(2, "127.0.0.1", good[2]), (2, STACK, {1: good[2][1]}), (2, STACK, {**good[2], 54: bytes(4)})]
