@@ -36,8 +36,15 @@ def command_parser(program, command, description):
     return parser
 
 
-def complain(program, command, text):
-    print(f"{program} {command}: {text}", file=sys.stderr)
+def words_of(problem):
+    """Returns what a text or an exception says. An OSError says its file and the reason, and no number."""
+    if not isinstance(problem, OSError):
+        return str(problem)
+    return f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror or str(problem)
+
+
+def complain(program, command, problem):
+    print(f"{program} {command}: {words_of(problem)}", file=sys.stderr)
 
 
 def run_command(program, commands, run, words):

@@ -18,7 +18,7 @@ import tempfile
 import textwrap
 import time
 
-from command_line import add_version
+from command_line import add_version, words_of
 from vm import machine
 from vm import qemu
 from vm import serve
@@ -122,11 +122,6 @@ def is_playable(contest_round):
     """Returns true if the kernel can play the round (docs/settings.md, n and m)."""
     constants = contest_round.constants
     return contest_round.n <= 1024 and len(constants) <= 8 and all(m.bit_length() <= 512 for m in constants)
-
-
-def words_of(error):
-    """Returns an OSError without its number."""
-    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
 
 
 def enter_namespace():

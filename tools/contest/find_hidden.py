@@ -17,6 +17,7 @@ import re
 import sys
 import time
 
+from command_line import words_of
 from contest import record, rounds
 from contest.arguments import bounded, command_parser
 from contest.hidden import Finder, HiddenError
@@ -188,7 +189,7 @@ def main(words):
         say(str(error))
         return 3
     except (OSError, record.RecordError) as error:
-        say(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error))
+        say(words_of(error))
         return 2
     except KeyboardInterrupt:
         sure = False

@@ -70,11 +70,8 @@ def main(words):
             os.makedirs(os.path.dirname(SERVED), mode=0o700, exist_ok=True)
         store.create(options.store, plan)
         give_to_folder(options.store)
-    except (PlanError, store.StoreError) as error:
+    except (PlanError, store.StoreError, OSError) as error:
         complain("init", error)
-        return 1
-    except OSError as error:
-        complain("init", f"{error.filename}: {error.strerror}")
         return 1
     print("\n".join(describe(plan)))
     print(f"{options.store}: made; `{PROGRAM} serve {options.store}` plays it")

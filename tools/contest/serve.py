@@ -152,12 +152,8 @@ def main(words):
     try:
         make_store(options, name)
         server = ContestServer(Options(**vars(options), pages=not options.store))
-    except (store.StoreError, RecordError) as error:
+    except (store.StoreError, RecordError, OSError) as error:
         complain("serve", error)
-        return 1
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        complain("serve", f"{where}{error.strerror or error}")
         return 1
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.stop())

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 
+from command_line import words_of
 from deploy import control
 
 from . import commands, preflight, settings, state, ways
@@ -35,7 +36,7 @@ def guarded(command, *arguments):
     except control.ControlError as error:
         text, code = error, SILENT if isinstance(error, (control.NoAnswer, control.StillThere)) else REMOTE
     except OSError as error:
-        text, code = f"{error.filename}: {error.strerror}" if error.filename else error, USAGE
+        text, code = words_of(error), USAGE
     print(f"peregrine: {printable(str(text))}", file=sys.stderr)
     return code
 
