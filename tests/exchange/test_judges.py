@@ -27,6 +27,7 @@ from exchange import generate
 from tests.exchange.market_of import fields_of
 from tests.exchange.running import Lines, Running, Soup, header_of, messages_of
 from tests.exchange.test_orders import cancel, enter, replace
+from tests.lib import packets
 
 pytestmark = pytest.mark.slow
 HERE = pathlib.Path(__file__).resolve().parent
@@ -214,21 +215,11 @@ def test_nasdaqs_client_logs_in_and_hears_all(exchange):
 
 # ---- tshark ----
 
-def checksum_free_ip(protocol, source, destination, payload):
-    return struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 0, 0, 64, protocol, 0, bytes([10, 0, 0, source]),
-                       bytes([10, 0, 0, destination])) + payload
-
-
-def udp(packet, port):
-    return checksum_free_ip(17, 1, 2, struct.pack(">HHHH", 30_000, port, 8 + len(packet), 0) + packet)
-
-
 def tcp_both_ways(client, server, port):
     """Yields the segments of a connection: what the client sent, then what the server sent."""
-    for source, destination, ports, data in ((2, 1, (30_000, port), client), (1, 2, (port, 30_000), server)):
+    for *ends, data in (("10.0.0.2", "10.0.0.1", 30_000, port, client), ("10.0.0.1", "10.0.0.2", port, 30_000, server)):
         for at in range(0, len(data), 1400):
-            yield checksum_free_ip(6, source, destination, struct.pack(
-                ">HHIIBBHHH", *ports, 1 + at, 1, 0x50, 0x18, 65_535, 0, 0) + data[at:at + 1400])
+            yield packets.tcp(*ends, 1 + at, 1, packets.PSH | packets.ACK, data[at:at + 1400])
 
 
 def dissect(tmp_path, datagrams, decode_as, *fields):
@@ -255,9 +246,9 @@ def test_tshark_reads_the_lines_as_moldudp64(exchange, tmp_path):
     lines.read(lambda: len(lines.a) > 200)
     exchange.process.terminate()
     lines.read_to_the_end()
-    rows = dissect(tmp_path, [udp(packet, 26_400) for packet in lines.a], "udp.port==26400,moldudp64",
-                   "moldudp64.session", "moldudp64.sequence", "moldudp64.count", "moldudp64.msglen",
-                   "moldudp64.msgdata")
+    datagrams = [packets.udp("10.0.0.1", "10.0.0.2", 30_000, 26_400, packet) for packet in lines.a]
+    rows = dissect(tmp_path, datagrams, "udp.port==26400,moldudp64", "moldudp64.session", "moldudp64.sequence",
+                   "moldudp64.count", "moldudp64.msglen", "moldudp64.msgdata")
     assert len(rows) == len(lines.a)
     for (session, sequence, count, lengths, data), packet in zip(rows, lines.a):
         name, first, number = header_of(packet)

@@ -5,30 +5,18 @@ real."""
 import socket
 import struct
 
+from tests.lib.packets import ACK, PSH, RST, SYN, tcp
 from vm import qemu
 
 GUEST, OURS = bytes.fromhex("525400abcdef"), bytes.fromhex("020000000001")
-GUEST_ADDRESS, OUR_ADDRESS = socket.inet_aton("10.9.0.2"), socket.inet_aton("10.9.0.1")
+OUR_ADDRESS = socket.inet_aton("10.9.0.1")
 FEED = 1000
-SYN, RST, PSH, ACK = 2, 4, 8, 16
 ISS = 5000
 WORDS = f"ip=10.9.0.2/24 feed=10.9.0.1:{FEED} submit=10.9.0.1:1001 user=u passwd=p n=12 m=823"
 
 
-def checksum(data):
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total ^ 0xFFFF
-
-
 def segment(port, seq, ack, flags, payload=b""):
-    assert len(payload) % 2 == 0
-    head = struct.pack(">HHIIBBHHH", FEED, port, seq, ack, 5 << 4, flags, 65535, 0, 0)
-    pseudo = OUR_ADDRESS + GUEST_ADDRESS + struct.pack(">HH", 6, len(head) + len(payload))
-    tcp = head[:16] + struct.pack(">H", checksum(pseudo + head + payload)) + head[18:] + payload
-    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, OUR_ADDRESS, GUEST_ADDRESS)
-    return GUEST + OURS + b"\x08\x00" + ip[:10] + struct.pack(">H", checksum(ip)) + ip[12:] + tcp
+    return GUEST + OURS + b"\x08\x00" + tcp("10.9.0.1", "10.9.0.2", FEED, port, seq, ack, flags, payload)
 
 
 OFFERS_ECN = 0xc0       # ECE and CWR in a SYN: RFC 3168 §6.1.1

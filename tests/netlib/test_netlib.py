@@ -8,13 +8,13 @@ import subprocess
 
 import pytest
 
+from tests.lib.packets import ACK, RST, SYN, tcp
 from tests.netlib.pnet import BUILD, LIBRARY, NEVER, ROOT, Net, Wire
 
 A, B = 0xC0A80001, 0xC0A80002
 SOL_SOCKET, SO_REUSEADDR, SO_ERROR, SO_RCVBUF, SO_KEEPALIVE = 1, 2, 4, 8, 9
 IPPROTO_TCP, TCP_NODELAY, TCP_MAXSEG, TCP_KEEPIDLE, TCP_LINGER2, TCP_QUICKACK, TCP_USER_TIMEOUT = 6, 1, 2, 4, 8, 12, 18
 POLLIN, POLLOUT, POLLERR, POLLHUP, POLLRDHUP = 1, 4, 8, 16, 0x2000
-SYN, ACK, RST, FIN = 0x02, 0x10, 0x04, 0x01
 
 
 def test_the_example_of_the_readme_connects_two_stacks(tmp_path):
@@ -342,15 +342,7 @@ def test_congestion_state_has_the_numbers_of_linux():
 
 def tcp_packet(port, to, seq, flags):
     """Returns a segment from B to A, without options and without acknowledgement."""
-    def checksum(data):
-        total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-        while total >> 16:
-            total = (total & 0xffff) + (total >> 16)
-        return struct.pack("!H", ~total & 0xffff)
-    ip = struct.pack("!BBHHHBBHII", 0x45, 0, 40, 0, 0, 64, 6, 0, B, A)
-    tcp = struct.pack("!HHIIBBHHH", port, to, seq, 0, 0x50, flags, 65535, 0, 0)
-    pseudo = struct.pack("!IIBBH", B, A, 0, 6, len(tcp))
-    return ip[:10] + checksum(ip) + ip[12:] + tcp[:16] + checksum(pseudo + tcp) + tcp[18:]
+    return tcp("192.168.0.2", "192.168.0.1", port, to, seq, 0, flags)
 
 
 def test_a_reply_that_found_the_queue_full_leaves_when_there_is_room():

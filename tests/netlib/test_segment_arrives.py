@@ -7,15 +7,14 @@ import ctypes
 import errno
 import os
 import random
-import struct
 
 import pytest
 
+from tests.lib.packets import ACK, FIN, PSH, RST, SYN, URG, tcp
 from tests.netlib.pnet import Net
 from tests.netlib.test_netlib import tcp_fields
 
-FIN, SYN, RST, PSH, ACK, URG = 1, 2, 4, 8, 16, 32
-OURS, PEER, PORT, PEER_PORT = 0xC0A80001, 0xC0000201, 80, 40000
+PEER, PORT, PEER_PORT = 0xC0000201, 80, 40000
 PEER_ISN, WINDOW = 0xFFFFFF00, 65535            # the peer's numbers wrap within the window
 STATES = {"ESTABLISHED": 1, "SYN-SENT": 2, "SYN-RECEIVED": 3, "FIN-WAIT-1": 4, "FIN-WAIT-2": 5, "TIME-WAIT": 6,
           "CLOSED": 7, "CLOSE-WAIT": 8, "LAST-ACK": 9, "CLOSING": 11}
@@ -27,18 +26,7 @@ SEED = int(os.environ.get("SEED", "20261122"))
 
 def packet(segment, isn):
     flags, seq, ack, count = segment
-    tcp = struct.pack("!HHIIBBHHH", PEER_PORT, PORT, (PEER_ISN + seq) & 0xFFFFFFFF, (isn + ack) & 0xFFFFFFFF, 0x50,
-                      flags, WINDOW, 0, 0) + b"x" * count
-    tcp = tcp[:16] + checksum(struct.pack("!IIHH", PEER, OURS, 6, len(tcp)) + tcp) + tcp[18:]
-    ip = struct.pack("!BBHHHBBHII", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, PEER, OURS)
-    return ip[:10] + checksum(ip) + ip[12:] + tcp
-
-
-def checksum(data):
-    total = sum(struct.unpack(f"!{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2)))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return struct.pack("!H", ~total & 0xFFFF)
+    return tcp("192.0.2.1", "192.168.0.1", PEER_PORT, PORT, PEER_ISN + seq, isn + ack, flags, b"x" * count, WINDOW)
 
 
 class Connection:

@@ -5,11 +5,11 @@ import struct
 
 import pytest
 
+from tests.lib.packets import ip_header, with_checksum
 from tests.netlib.pnet import Net
 from tests.netlib.test_netlib import (
-    A, B, IPPROTO_TCP, POLLERR, POLLHUP, POLLIN, POLLOUT, RST, SO_ERROR, SO_KEEPALIVE, SO_REUSEADDR, SOL_SOCKET,
+    B, IPPROTO_TCP, POLLERR, POLLHUP, POLLIN, POLLOUT, RST, SO_ERROR, SO_KEEPALIVE, SO_REUSEADDR, SOL_SOCKET,
     TCP_KEEPIDLE, TCP_LINGER2, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK, TCP_USER_TIMEOUT, connected, pair, tcp_fields)
-from tests.netlib.test_segment_arrives import checksum
 
 SO_TYPE, SO_SNDBUF, SO_ACCEPTCONN = 3, 7, 30
 IPPROTO_IP, IP_TOS, IP_TTL, IP_MTU_DISCOVER = 0, 1, 2, 10
@@ -183,9 +183,7 @@ def test_an_icmp_error_about_an_open_connection_is_reported_once(code, error):
         assert a.send(client, b"x") == 1
         (packet,) = a.packets()
         message = struct.pack("!BBHI", 3, code, 0, 0) + packet[:28]
-        message = message[:2] + checksum(message) + message[4:]
-        head = struct.pack("!BBHHHBBHII", 0x45, 0, 20 + len(message), 0, 0, 64, 1, 0, B, A)
-        a.give(head[:10] + checksum(head) + head[12:] + message)
+        a.give(ip_header("192.168.0.2", "192.168.0.1", 1, len(message)) + with_checksum(message, 2))
         if answered:
             b.give(packet)
             wire.run(10_000)                    # data gets through: the error no longer holds

@@ -15,9 +15,11 @@ import threading
 import time
 import zlib
 
+from tests.lib.packets import ACK, PSH, RST, SYN, checksum, ip_header, tcp, udp, with_checksum
+from tests.lib.waiting import PATIENCE_S, wait_for
 from tests.transport.inside import (
-    ACK, LINUX, PATIENCE_S, PSH, RAW, RST, STACK, SYN, Driver, RawConnection, Wire, accept, captured_dhcp,
-    captured_segments, checksum, gaps, ip_header, listener, receive, reset, set_up, sh, stream, tcp, udp)
+    LINUX, RAW, STACK, Driver, RawConnection, Wire, accept, captured_dhcp, captured_segments, gaps, listener,
+    receive, reset, set_up, sh, stream)
 
 CASES = {}
 STACK_NAME = os.environ.get("STACK", "lwip")
@@ -30,13 +32,6 @@ def case(function=None, set_up=set_up, **words):
         CASES[function.__name__] = lambda: (set_up(**words), function())
         return function
     return add(function) if function else add
-
-
-def eventually(condition, seconds=PATIENCE_S):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"not true within {seconds} s"
-        time.sleep(0.02)
 
 
 @contextlib.contextmanager
@@ -66,7 +61,7 @@ def data_arrives_in_order_both_ways():
             assert driver.data(connection, len(text)) == text
             driver.command(f"send {connection} {(b'answer %d;' % i).hex()}")
             assert receive(peer, len(b"answer %d;" % i)) == b"answer %d;" % i
-        eventually(lambda: driver.unacked(connection) == 0)     # Linux delays its last acknowledgement
+        wait_for(lambda: driver.unacked(connection) == 0)     # Linux delays its last acknowledgement
 
 
 @case
@@ -370,7 +365,7 @@ def times_of_lost_text(*options):
         def sent():
             return captured_segments(pcap.name, lambda s: s.data == b"lost")
 
-        eventually(lambda: len(sent()) >= 2 + PROBES)       # the capture has a frame after the frame has left
+        wait_for(lambda: len(sent()) >= 2 + PROBES)       # the capture has a frame after the frame has left
         waits = gaps(sent())
     return waits[:PROBES], waits[PROBES]
 
@@ -584,7 +579,7 @@ def echo_is_answered():
         for count in (0, 1, 56, 1472, 4000):
             data = stream(count, count)
             request = struct.pack("!BBHHH", 8, 0, 0, 0x1234, count) + data
-            request = request[:2] + struct.pack("!H", checksum(request)) + request[4:]
+            request = with_checksum(request, 2)
             ping.sendto(request, (STACK, 0))
             while True:
                 packet = ping.recv(8000)
@@ -599,7 +594,7 @@ def broadcast_and_broken_echo_are_not_answered():
     wire = Wire()
     with Driver():
         echo = struct.pack("!BBHHH", 8, 0, 0, 7, 7) + b"12345678"
-        good = echo[:2] + struct.pack("!H", checksum(echo)) + echo[4:]
+        good = with_checksum(echo, 2)
         wire.send(ip_header(RAW, "10.9.0.255", 1, len(good)) + good, b"\xff" * 6)
         wire.send(ip_header(RAW, "255.255.255.255", 1, len(good)) + good, b"\xff" * 6)
         wire.send(ip_header(RAW, STACK, 1, len(echo)) + echo)               # checksum 0 is wrong here
@@ -634,7 +629,7 @@ def arp_reply_that_claims_the_own_address_is_not_stored():
         wire.send(struct.pack("!HHBBH", 1, 0x0800, 6, 4, 2) + wire.mac + socket.inet_aton(STACK) +
                   b"\xff" * 6 + socket.inet_aton(STACK), b"\xff" * 6, 0x0806)
         counter = "arp.rx_drop_own_address" if STACK_NAME == "own" else "lwip.rx_drop_bad_arp_sender"
-        eventually(lambda: driver.counters().get(counter, 0) == 1)
+        wait_for(lambda: driver.counters().get(counter, 0) == 1)
 
 
 GROUP, OTHER_GROUP = "239.1.1.1", "239.1.1.2"
@@ -671,8 +666,8 @@ def groups_behind_a_bridge():
                                 ("join 10.9.0.1", "0"), ("join 224.0.0.1", "0")):
             driver.command(command)
             assert driver.expect(command.split()[0])[1] == result, command
-        eventually(lambda: GROUP in groups_of_the_bridge())
-        eventually(lambda: driver.counters().get(queries, 0) >= 6)
+        wait_for(lambda: GROUP in groups_of_the_bridge())
+        wait_for(lambda: driver.counters().get(queries, 0) >= 6)
         assert groups_of_the_bridge() >= {GROUP} and OTHER_GROUP not in groups_of_the_bridge()
         for group in (OTHER_GROUP, GROUP):
             peer.sendto(group.encode(), (group, 4000))
@@ -681,7 +676,7 @@ def groups_behind_a_bridge():
         peer.sendto(b"nobody", (GROUP, 4001))       # RFC 1122 §3.2.2: no ICMP error answers this
         driver.command(f"leave {GROUP}")
         driver.expect("leave")
-        eventually(lambda: GROUP not in groups_of_the_bridge())
+        wait_for(lambda: GROUP not in groups_of_the_bridge())
         peer.sendto(GROUP.encode(), (GROUP, 4000))
         driver.silent("datagram")
         peer.setblocking(False)
@@ -743,7 +738,7 @@ def port_unreachable_refuses_a_connection():
 
         def unreachable(quoted, code=3):
             message = struct.pack("!BBHI", 3, code, 0, 0) + quoted
-            message = message[:2] + struct.pack("!H", checksum(message)) + message[4:]
+            message = with_checksum(message, 2)
             wire.send(ip_header(RAW, STACK, 1, len(message)) + message)
 
         seq, = struct.unpack("!I", syn[24:28])
@@ -898,7 +893,7 @@ def second_gateway_of_option_121_is_used_for_its_network():
 def silent_server_is_asked_again_with_back_off():
     """Expects DISCOVERs 1, 2, 4 s apart, each within 25 %."""
     with tempfile.NamedTemporaryFile() as pcap, Driver("--speed", "10", "--pcap", pcap.name, static=False) as driver:
-        eventually(lambda: len(captured_dhcp(pcap.name)) >= 4)
+        wait_for(lambda: len(captured_dhcp(pcap.name)) >= 4)
         sent = captured_dhcp(pcap.name)
         assert all((kind, destination) == (1, "255.255.255.255") for _, kind, destination in sent), sent
         for got, wanted in zip(gaps([at for at, *_ in sent]), [1, 2, 4]):
@@ -940,10 +935,10 @@ def lease_is_renewed_rebound_and_lost():
         def renewals():
             return [r for r in server.requests if r[3][30:34] == socket.inet_aton(LINUX)]
 
-        eventually(renewals)
+        wait_for(renewals)
         options, message = renewals()[0][1:3]
         assert 50 not in options and 54 not in options and message[12:16] == socket.inet_aton(STACK)
-        eventually(lambda: server.answered == len(server.requests))
+        wait_for(lambda: server.answered == len(server.requests))
         alive[0] = False
         driver.expect("network", "down")
         driver.expect("closed", connection, "unreachable")
@@ -972,7 +967,7 @@ def handed_over_lease_is_renewed_and_lost():
         connection = driver.connect(LINUX, 8000)
         peer = accept(tcp_server)
         driver.expect("connected", connection)
-        eventually(lambda: server.answered == len(server.requests) > 0)
+        wait_for(lambda: server.answered == len(server.requests) > 0)
         alive[0] = False
         driver.forget("network")
         options, message, frame = server.requests[0][1:]
@@ -981,7 +976,7 @@ def handed_over_lease_is_renewed_and_lost():
         driver.expect("network", "down")
         driver.expect("closed", connection, "unreachable")
         peer.close()
-        eventually(lambda: captured_dhcp(pcap.name)[-1][1] == 1)
+        wait_for(lambda: captured_dhcp(pcap.name)[-1][1] == 1)
         alive[0] = True
         driver.expect("network", "up")
 

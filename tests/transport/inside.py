@@ -13,12 +13,13 @@ import subprocess
 import tempfile
 import time
 
+from tests.lib.packets import ACK, FIN, PSH, RST, SYN, tcp
+from tests.lib.waiting import PATIENCE_S
+
 LINUX, STACK, RAW = "10.9.0.1", "10.9.0.2", "10.9.0.77"
 STACK_MAC = bytes.fromhex("525400123456")
 RAW_MAC = bytes.fromhex("0200000000aa")
-FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 SOL_PACKET, PACKET_QDISC_BYPASS = 263, 20      # <linux/if_packet.h>
-PATIENCE_S = 60                 # the bound of a wait for an immediate event
 
 
 def sh(command):
@@ -235,38 +236,6 @@ def stream(seed, count):
 
 
 # --- Frames ----------------------------------------------------------------------------------------------------------
-
-def checksum(data):
-    if len(data) % 2:
-        data += b"\0"
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
-
-
-def ip_header(source, destination, protocol, payload_bytes, identification=1):
-    head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + payload_bytes, identification, 0x4000, 64, protocol, 0,
-                       socket.inet_aton(source), socket.inet_aton(destination))
-    return head[:10] + struct.pack("!H", checksum(head)) + head[12:]
-
-
-def l4(source, destination, protocol, segment, checksum_at):
-    pseudo = socket.inet_aton(source) + socket.inet_aton(destination) + struct.pack("!BBH", 0, protocol, len(segment))
-    return segment[:checksum_at] + struct.pack("!H", checksum(pseudo + segment)) + segment[checksum_at + 2:]
-
-
-def tcp(source, destination, source_port, port, seq, ack, flags, data=b"", window=65535, options=b""):
-    head = struct.pack("!HHIIBBHHH", source_port, port, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF,
-                       (5 + len(options) // 4) << 4, flags, window, 0, 0)
-    segment = l4(source, destination, 6, head + options + data, 16)
-    return ip_header(source, destination, 6, len(segment)) + segment
-
-
-def udp(source, destination, source_port, port, data):
-    segment = l4(source, destination, 17, struct.pack("!HHHH", source_port, port, 8 + len(data), 0) + data, 6)
-    return ip_header(source, destination, 17, len(segment)) + segment
-
 
 class Segment:
     """A received TCP segment. `at`: seconds of this process's clock."""
