@@ -25,11 +25,12 @@ import time
 import urllib.request
 
 from deploy import control as control_channel
+from tests.lib.waiting import PATIENCE_S, wait_for
 from vm import qemu
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD", "build")
-KEY, PATIENCE_S, FROZEN_S = "a-key-for-tests", 60, 5
+KEY, FROZEN_S = "a-key-for-tests", 5
 HAPROXY = shutil.which("haproxy", path="/usr/local/sbin:/usr/sbin:/usr/bin") or \
     ROOT / "build/third-party/haproxy/usr/sbin/haproxy"       # unpacked there: an installed package would start it
 # HAProxy's algorithm, and true if the machines' agent checks set the weights.
@@ -171,15 +172,6 @@ def agents_answered(folder):
     """Returns true if an agent check of each machine has been answered."""
     rows = balancer_rows(folder)
     return all("CHECKED" in rows[name]["agent_status"] for name in "abc")
-
-
-def wait_for(condition, what):
-    """Waits until the condition is true; raises after PATIENCE_S."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"it did not happen in {PATIENCE_S} s: {what}")
-        time.sleep(0.05)
 
 
 def has_state(folder, name, state):

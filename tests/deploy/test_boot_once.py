@@ -8,13 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import types
 
 import pytest
 
 from tests.deploy.fakehost import ADDRESSES, NEIGHBOUR, ROOT, ROUTES
 from tests.deploy.test_install import Deployment
+from tests.lib.waiting import wait_for
 
 from deploy import boot_once, control, ways
 
@@ -63,13 +63,6 @@ def read_until(process, text):
         assert line, said
         said += line
     return said
-
-
-def wait_for(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.1)
 
 
 def test_status_log_and_gg_reach_the_kernel(machine):

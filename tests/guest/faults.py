@@ -15,7 +15,7 @@ import threading
 import time
 
 from tests.guest import recorded_run
-from vm.qemu import PATIENCE_S
+from tests.lib.waiting import wait_for
 
 from deploy import control
 
@@ -69,14 +69,7 @@ def machine_check(guest, game, udp):
 
 def until_playing(guest, game):
     guest.wait_for(r"input stream 1: HTTP 200")
-    wait_for(lambda: game.board()["users"], PATIENCE_S, "no submission")
-
-
-def wait_for(ready, seconds, what):
-    end = time.monotonic() + seconds
-    while not ready():
-        assert time.monotonic() < end, f"{what} within {seconds} s"
-        time.sleep(0.05)
+    wait_for(lambda: game.board()["users"], "somebody submits")
 
 
 def unplug(guest, game, udp):
@@ -106,7 +99,7 @@ def server_stops(guest, game, udp):
 
 def wait_for_wrong(guest, game, udp):
     until_playing(guest, game)
-    wait_for(lambda: game.board()["users"][0]["wrong"] >= 3, PATIENCE_S, "no wrong result")
+    wait_for(lambda: game.board()["users"][0]["wrong"] >= 3, "three results are wrong")
 
 
 # ---- attacks on the control channel ----
@@ -205,7 +198,7 @@ def empty_the_pools(guest, game, udp):
         statistics = control.parse(client.status())
         return (statistics["submit.dropped_no_room"] and statistics["submit.waited"]
                 and statistics["status_page.refused_busy"] == 4)
-    wait_for(others_are_empty, PATIENCE_S, "not all pools are empty")
+    wait_for(others_are_empty, "all pools are empty")
     sent = collections.deque(maxlen=80)
     with client._socket() as sock:
         while len(sent) < 80 or sent[-1] - sent[0] > 9:     # 64 in 10 s are remembered
