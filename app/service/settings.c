@@ -94,8 +94,9 @@ static const struct setting rows[] = {
               "with MSI-X)" },
     { "cpus", SETTING_CUSTOM, .set = set_cpus, .initial = "1", .noun = "1 to 64, or `all`",
       .help = "CPUs, or threads on Linux, the first one among them: the last one writes the log to its consoles and "
-              "renders the status page, so that the first one only polls and plays; they spin, and serve `watchdog` as "
-              "well; a hyperthread takes time from the other one of its core ([architecture.md](architecture.md))" },
+              "renders the status page, so that the first one only polls and plays; they spin (on Linux with "
+              "`wait=sleep` they nap), and serve `watchdog` as well; a hyperthread takes time from the other one of "
+              "its core ([architecture.md](architecture.md))" },
 };
 
 static const char *finish(void)

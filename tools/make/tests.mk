@@ -142,7 +142,7 @@ $(MAKE) --no-print-directory -s -j$(WORKERS) needs IN="$$(echo $$in)"; status=$$
 $(PY) -m pytest -rfEs $(2) $(if $(T),-v -k "$(T)",-q -n $(WORKERS) --dist loadgroup) $$(printf ' tests/%s' $$in)
 endef
 
-test: ## all that needs no root, QEMU or network; again: only tests whose inputs changed. T=NAME, ALL=1
+test: ## the quick tests: no root, QEMU or network; again: only tests whose inputs changed. T=NAME, ALL=1
 	@tools/setup.sh test
 	$(call run_tests,$(QUICK_FOLDERS),-m "not slow" $(if $(T)$(ALL),,--changed))
 
