@@ -1,5 +1,5 @@
-/* The seam between the market and a strategy: a change of a book in, at most one order out. A strategy has no clock and
- * no memory: all that it may know is in its arguments. Each order passes app/trade/risk.h before it leaves. */
+/* The seam between the market and a strategy: a change of a book in, at most one order of each side out. A strategy has
+ * no clock and no memory: its arguments are all that it may know. Each order passes app/trade/risk.h before it leaves. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,15 +19,14 @@ enum strategy_kind { STRATEGY_ENTER, STRATEGY_REPLACE, STRATEGY_CANCEL };
 
 struct strategy_order {
     enum strategy_kind kind;
-    enum book_side side;
     uint32_t price, shares;
     bool immediate; /* the part that is not executed at once is cancelled */
 };
 
-/* Returns true if the strategy wants an order, and writes the order. A replacement or a cancellation is of the newest
- * own order of its side. The function is called again with the order as OUCH_SENT, and whenever something changes. */
+/* Returns true if the strategy wants an order of the side, and writes the order. A replacement or a cancellation is of
+ * the newest own order of the side. The function is called again with the order as OUCH_SENT, and after any change. */
 typedef bool strategy(const struct strategy_settings *settings, const struct book_top *top,
-                      const struct ouch_symbol *symbol, struct strategy_order *order);
+                      const struct ouch_symbol *symbol, enum book_side side, struct strategy_order *order);
 
 /* Buys or sells when the best opposite price reaches a limit, up to a position. */
 strategy strategy_take;

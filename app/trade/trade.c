@@ -41,8 +41,9 @@ static struct trade {
     _Alignas(64) strategy *strategy; /* NULL: nothing is ordered */
     bool armed;                      /* orders may leave, as far as that changes seldom */
     bool stopped, feed_heard;
-    uint64_t dirty; /* a bit for each symbol that the strategy looks at later */
-    uint64_t all;   /* a bit for each symbol */
+    uint64_t dirty;       /* a bit for each symbol that the strategy looks at later */
+    uint64_t all;         /* a bit for each symbol */
+    uint64_t sells_first; /* a bit for each symbol whose latest order bought */
     uint64_t (*clock_ns)(void);
     uint64_t turn_ends_ns;
     uint64_t names[BOOK_SYMBOL_COUNT_MAX]; /* the symbols, as they stand in messages */
@@ -277,15 +278,16 @@ NOT_HOT static void prepare(void)
 }
 
 /* Fills the prepared order in and sends it. */
-HOT static bool enter(uint32_t symbol, const struct strategy_order *order, bool short_sale, uint64_t now_ns)
+HOT static bool enter(uint32_t symbol, enum book_side side, const struct strategy_order *order, bool short_sale,
+                      uint64_t now_ns)
 {
     struct link *link = &trade.orders;
     if (__builtin_expect(link->prepared == NULL, 0))
         prepare();
     if (__builtin_expect(link->prepared == NULL, 0))
         return false;
-    ouch_fill(link->prepared + SOUP_HEAD_BYTES, trade.names[symbol], order->side, short_sale, order->shares,
-              order->price, order->immediate);
+    ouch_fill(link->prepared + SOUP_HEAD_BYTES, trade.names[symbol], side, short_sale, order->shares, order->price,
+              order->immediate);
     if (!transport_send(link->connection, 0, SOUP_HEAD_BYTES + OUCH_ENTER_BYTES, now_ns))
         return false;
     link->prepared = NULL;
@@ -312,8 +314,8 @@ NOT_HOT static bool cancel(const struct ouch_order *own, uint64_t now_ns)
 }
 
 /* Counts an order that has left, and stamps it; off the path. */
-NOT_HOT static void note_order(uint32_t symbol, const struct strategy_order *order, const struct ouch_order *own,
-                               uint64_t now_ns)
+NOT_HOT static void note_order(uint32_t symbol, enum book_side side, const struct strategy_order *order,
+                               const struct ouch_order *own, uint64_t now_ns)
 {
     static const char *const sides[] = { "buy", "sell" };
     ASSERT(symbol < trade_settings.symbol_count);
@@ -326,23 +328,23 @@ NOT_HOT static void note_order(uint32_t symbol, const struct strategy_order *ord
     trade.rate_ns[trade.rate_next] = now_ns;
     if (++trade.rate_next == trade_settings.risk.rate_max)
         trade.rate_next = 0;
+    trade.sells_first = (trade.sells_first & ~BIT(symbol)) | (side == BOOK_BUY ? BIT(symbol) : 0);
     soup_sent(&trade.orders.soup, now_ns);
-    log_line("trade: %s %s %u %.8s at %u.%04u", own != NULL ? "replaced:" : "entered:", sides[order->side],
-             order->shares, (const char *)trade_settings.symbols[symbol], order->price / PRICE_UNIT,
-             order->price % PRICE_UNIT);
+    log_line("trade: %s %s %u %.8s at %u.%04u", own != NULL ? "replaced:" : "entered:", sides[side], order->shares,
+             (const char *)trade_settings.symbols[symbol], order->price / PRICE_UNIT, order->price % PRICE_UNIT);
     if (own != NULL)
         ouch_replaced(own->reference, order->shares, order->price);
     else
-        ouch_entered(symbol, order->side, order->shares, order->price);
+        ouch_entered(symbol, side, order->shares, order->price);
 }
 
 /* Sends what the strategy wants if no limit forbids it: all orders leave here. Returns true if the strategy is to look
- * again. */
-HOT static bool place(uint32_t symbol, const struct strategy_order *order, uint64_t now_ns)
+ * again; false: it was refused. */
+HOT static bool place(uint32_t symbol, enum book_side side, const struct strategy_order *order, uint64_t now_ns)
 {
     const struct ouch_symbol *own = ouch_symbol(symbol);
     const struct book_top *top = book_top(symbol);
-    const struct ouch_order *newest = order->kind == STRATEGY_ENTER ? NULL : &own->own[order->side];
+    const struct ouch_order *newest = order->kind == STRATEGY_ENTER ? NULL : &own->own[side];
     if (order->kind == STRATEGY_CANCEL) {
         cancel(newest, now_ns);
         return true;
@@ -362,26 +364,25 @@ HOT static bool place(uint32_t symbol, const struct strategy_order *order, uint6
         .now_ns = now_ns,
         .rate_ns = trade.rate_ns[trade.rate_next],
     };
-    const struct risk_order asked = { order->side, order->price, order->shares,
-                                      newest != NULL ? newest->open_shares : 0 };
+    const struct risk_order asked = { side, order->price, order->shares, newest != NULL ? newest->open_shares : 0 };
     enum risk_verdict verdict = risk_check(&trade_settings.risk, &state, &asked);
     if (__builtin_expect(verdict != RISK_PASSED, 0)) {
         trade.refused[verdict]++;
         return false;
     }
     trace_stamp_fine(TRACE_MATCHED);
-    bool short_sale = order->side == BOOK_SELL
-                      && own->position < (int64_t)(own->open_shares[BOOK_SELL] + order->shares);
-    bool sent = newest == NULL ? enter(symbol, order, short_sale, now_ns) : replace(newest, order, now_ns);
+    bool short_sale = side == BOOK_SELL && own->position < (int64_t)(own->open_shares[BOOK_SELL] + order->shares);
+    bool sent = newest == NULL ? enter(symbol, side, order, short_sale, now_ns) : replace(newest, order, now_ns);
     if (sent)
-        note_order(symbol, order, newest, now_ns);
+        note_order(symbol, side, order, newest, now_ns);
     else
         trade.counters.waited++;
     return true;
 }
 
 /* Lets the strategy look at a symbol. Orders follow from the present alone: if messages of the feed are missing or have
- * come late, the strategy looks when all are there. */
+ * come late, the strategy looks when all are there. An order that is refused does not keep the other side waiting, and
+ * the side that has ordered last is asked last. */
 HOT static inline void consider(uint32_t symbol, uint64_t now_ns)
 {
     struct strategy_order order;
@@ -389,9 +390,13 @@ HOT static inline void consider(uint32_t symbol, uint64_t now_ns)
     if (!trade.armed || !mold_is_current())
         return;
     trade.dirty &= ~BIT(symbol);
-    if (trade.strategy(&trade_settings.trading, book_top(symbol), ouch_symbol(symbol), &order)
-        && place(symbol, &order, now_ns))
-        trade.dirty |= BIT(symbol);
+    enum book_side side = trade.sells_first & BIT(symbol) ? BOOK_SELL : BOOK_BUY;
+    for (uint32_t asked = 0; asked < BOOK_SIDE_COUNT; asked++, side = book_other(side))
+        if (trade.strategy(&trade_settings.trading, book_top(symbol), ouch_symbol(symbol), side, &order)
+            && place(symbol, side, &order, now_ns)) {
+            trade.dirty |= BIT(symbol);
+            return;
+        }
 }
 
 /* Asks to cancel all live orders, as many as can leave now. Nothing is ordered until none is left: a cancellation that

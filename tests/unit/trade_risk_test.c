@@ -176,6 +176,16 @@ static struct strategy_settings settings;
 static struct book_top top;
 static struct ouch_symbol own;
 static struct strategy_order wanted;
+static enum book_side wanted_side;
+
+/* Asks a strategy about one side, then about the other. */
+static bool wants(strategy *of)
+{
+    for (wanted_side = BOOK_BUY; wanted_side < BOOK_SIDE_COUNT; wanted_side++)
+        if (of(&settings, &top, &own, wanted_side, &wanted))
+            return true;
+    return false;
+}
 
 static void set_market(uint32_t bid, uint64_t bid_shares, uint32_t ask, uint64_t ask_shares)
 {
@@ -189,7 +199,7 @@ static void set_market(uint32_t bid, uint64_t bid_shares, uint32_t ask, uint64_t
 static void assert_wanted(enum strategy_kind kind, enum book_side side, uint32_t price, uint32_t shares)
 {
     assert_int_equal(wanted.kind, kind);
-    assert_int_equal(wanted.side, side);
+    assert_int_equal(wanted_side, side);
     assert_int_equal(wanted.price, price);
     assert_int_equal(wanted.shares, shares);
 }
@@ -197,51 +207,51 @@ static void assert_wanted(enum strategy_kind kind, enum book_side side, uint32_t
 TEST(take_buys_and_sells_at_its_limits)
 {
     set_market(900, 500, 1001, 500);
-    assert_false(strategy_take(&settings, &top, &own, &wanted));
+    assert_false(wants(strategy_take));
     top.price[BOOK_SELL] = 1000;
-    assert_true(strategy_take(&settings, &top, &own, &wanted));
+    assert_true(wants(strategy_take));
     assert_wanted(STRATEGY_ENTER, BOOK_BUY, 1000, 100);
     assert_true(wanted.immediate);
     top.shares[BOOK_SELL] = 7; /* no more than there is */
-    strategy_take(&settings, &top, &own, &wanted);
+    wants(strategy_take);
     assert_int_equal(wanted.shares, 7);
     own.open_shares[BOOK_BUY] = 7; /* one at a time */
-    assert_false(strategy_take(&settings, &top, &own, &wanted));
+    assert_false(wants(strategy_take));
     set_market(2000, 500, 2010, 500);
     own.position = -200;
-    assert_true(strategy_take(&settings, &top, &own, &wanted));
+    assert_true(wants(strategy_take));
     assert_wanted(STRATEGY_ENTER, BOOK_SELL, 2000, 50);
     own.position = -250;
-    assert_false(strategy_take(&settings, &top, &own, &wanted));
+    assert_false(wants(strategy_take));
     set_market(0, 0, 0, 0);
-    assert_false(strategy_take(&settings, &top, &own, &wanted));
+    assert_false(wants(strategy_take));
     set_market(3000, 5, 4000, 5);
     settings.sell_at = 0;
-    assert_false(strategy_take(&settings, &top, &own, &wanted));
+    assert_false(wants(strategy_take));
 }
 
 TEST(join_quotes_both_sides_and_follows_the_market)
 {
     set_market(900, 500, 1001, 500);
-    assert_true(strategy_join(&settings, &top, &own, &wanted));
+    assert_true(wants(strategy_join));
     assert_wanted(STRATEGY_ENTER, BOOK_BUY, 900, 100);
     own.own[BOOK_BUY] = (struct ouch_order){ .reference = 1, .state = OUCH_SENT, .price = 900, .open_shares = 100 };
     own.open_shares[BOOK_BUY] = 100;
-    assert_true(strategy_join(&settings, &top, &own, &wanted));
+    assert_true(wants(strategy_join));
     assert_wanted(STRATEGY_ENTER, BOOK_SELL, 1001, 100);
     own.own[BOOK_SELL] = (struct ouch_order){ .reference = 2, .state = OUCH_OPEN, .price = 1001, .open_shares = 60 };
     own.own[BOOK_BUY].state = OUCH_OPEN;
-    assert_false(strategy_join(&settings, &top, &own, &wanted));
+    assert_false(wants(strategy_join));
     top.price[BOOK_BUY] = 910;
-    assert_true(strategy_join(&settings, &top, &own, &wanted));
+    assert_true(wants(strategy_join));
     assert_wanted(STRATEGY_REPLACE, BOOK_BUY, 910, 100);
     own.own[BOOK_BUY].executed = true;
-    assert_true(strategy_join(&settings, &top, &own, &wanted));
+    assert_true(wants(strategy_join));
     assert_int_equal(wanted.kind, STRATEGY_CANCEL);
     own.own[BOOK_BUY].cancelling = true;
-    assert_false(strategy_join(&settings, &top, &own, &wanted));
+    assert_false(wants(strategy_join));
     top.price[BOOK_SELL] = 0; /* nobody is left there to join */
-    assert_true(strategy_join(&settings, &top, &own, &wanted));
+    assert_true(wants(strategy_join));
     assert_wanted(STRATEGY_CANCEL, BOOK_SELL, 0, 60);
 }
 
@@ -256,11 +266,11 @@ TEST(strategies_never_exceed_their_position)
         own.open_shares[BOOK_SELL] = random_below(3) * 100;
         strategy *const both[] = { strategy_take, strategy_join };
         for (int k = 0; k < 2; k++) {
-            if (!both[k](&settings, &top, &own, &wanted))
+            if (!wants(both[k]))
                 continue;
             assert_int_equal(wanted.kind, STRATEGY_ENTER);
-            int64_t sign = wanted.side == BOOK_BUY ? 1 : -1;
-            int64_t worst = sign * own.position + (int64_t)own.open_shares[wanted.side] + wanted.shares;
+            int64_t sign = wanted_side == BOOK_BUY ? 1 : -1;
+            int64_t worst = sign * own.position + (int64_t)own.open_shares[wanted_side] + wanted.shares;
             assert_true(wanted.shares > 0 && wanted.shares <= 100 && worst <= 250);
         }
     }

@@ -263,6 +263,52 @@ TEST(join_quotes_replaces_and_cancels)
     assert_int_equal(ouch_symbol(0)->position, 10);
 }
 
+static void start_join(const char *words, uint32_t next_reference)
+{
+    start(words);
+    log_in("S1", next_reference);
+    be_idle();
+    pass(2 * OUCH_QUIET_NS);
+}
+
+/* Returns the letter of the side of the one order that was sent since the last call; 0: none, '?': several. */
+static char ordered_side(void)
+{
+    const struct fake_connection *c = &fake.connections[orders];
+    char letter = 0;
+    for (; seen_bytes < c->sent_bytes; seen_bytes += 2 + load_be16(c->sent + seen_bytes))
+        if (c->sent[seen_bytes + 2] == 'U')
+            letter = letter == 0 ? c->sent[seen_bytes + 8] : '?';
+    return letter;
+}
+
+TEST(side_that_risk_refuses_leaves_the_other_its_turn)
+{
+    start_join("strategy=join risk.short=on", 1);
+    feed(itch_directory(m, LOCATE, "AAAA"));
+    feed(itch_action(m, LOCATE, 'T'));
+    feed(itch_trade(m, LOCATE, PRICE));
+    feed(itch_add(m, LOCATE, 1, 'B', 500, PRICE / 10 * 9)); /* beyond the collar */
+    feed(itch_add(m, LOCATE, 2, 'S', 500, PRICE + 10000));
+    feed(itch_event(m, ITCH_MARKET_OPENS));
+    pass(200 * NS_PER_MS);
+    assert_int_equal(ordered_side(), 'T');
+    assert_true(counter("risk.refused_collar") > 0);
+}
+
+TEST(side_that_the_exchange_rejects_leaves_the_other_its_turn)
+{
+    start_join("strategy=join risk.short=on risk.rate=1", 1);
+    open_market();
+    pass(5 * NS_PER_MS);
+    assert_int_equal(ordered_side(), 'B');
+    respond(ouch_response(m, 'J', 1, 29));
+    pass(900 * NS_PER_MS);
+    assert_int_equal(ordered_side(), 0);
+    pass(200 * NS_PER_MS);
+    assert_int_equal(ordered_side(), 'T');
+}
+
 /* ---- what holds orders back ---- */
 
 TEST(stop_button_holds_orders_back_and_cancels_those_that_are_open)
