@@ -21,6 +21,9 @@ struct counter_group {
     size_t count;
 };
 
+/* A member of a struct that is made from a list of names. */
+#define COUNTER_MEMBER(name) uint64_t name;
+
 #define COUNTER(prefix, object, member)                                                                                \
     {                                                                                                                  \
         prefix #member, &(object).member                                                                               \

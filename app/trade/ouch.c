@@ -8,56 +8,28 @@
 static struct {
     const uint8_t (*names)[ITCH_STOCK_BYTES];
     uint32_t symbol_count;
-    uint32_t next_reference;
     uint32_t arrived_next; /* the latest answer to an account query; 0: none since the login */
-    bool ready, sure;
+    bool ready;
     uint64_t response_ns; /* when the latest response came */
-    uint32_t live_count;
-    uint32_t next_place; /* the search of a free place begins here */
+    uint32_t next_place;  /* the search of a free place begins here */
     struct ouch_symbol symbols[BOOK_SYMBOL_COUNT_MAX];
     struct ouch_order orders[OUCH_ORDER_COUNT_MAX];
     uint32_t next_execution;
     struct execution {
         uint64_t match;
-        uint32_t shares;
+        uint32_t reference, shares;
         uint8_t symbol, side;
     } executions[OUCH_EXECUTION_COUNT];
 } ouch;
 
 struct ouch_counters ouch_counters;
-static const struct counter counter_table[] = {
-    COUNTER("ouch.", ouch_counters, entered),
-    COUNTER("ouch.", ouch_counters, replaced),
-    COUNTER("ouch.", ouch_counters, cancelled),
-    COUNTER("ouch.", ouch_counters, accepted),
-    COUNTER("ouch.", ouch_counters, executed),
-    COUNTER("ouch.", ouch_counters, shares_bought),
-    COUNTER("ouch.", ouch_counters, shares_sold),
-    COUNTER("ouch.", ouch_counters, cancels),
-    COUNTER("ouch.", ouch_counters, cancel_pending),
-    COUNTER("ouch.", ouch_counters, cancel_rejected),
-    COUNTER("ouch.", ouch_counters, rejected),
-    COUNTER("ouch.", ouch_counters, broken),
-    COUNTER("ouch.", ouch_counters, adopted),
-    COUNTER("ouch.", ouch_counters, never_arrived),
-    COUNTER("ouch.", ouch_counters, events),
-    COUNTER("ouch.", ouch_counters, others),
-    COUNTER("ouch.", ouch_counters, drop_type),
-    COUNTER("ouch.", ouch_counters, drop_length),
-    COUNTER("ouch.", ouch_counters, drop_unknown_reference),
-    COUNTER("ouch.", ouch_counters, drop_unknown_symbol),
-    COUNTER("ouch.", ouch_counters, drop_excess),
-    COUNTER("ouch.", ouch_counters, drop_price),
-    COUNTER("ouch.", ouch_counters, drop_full),
-};
+#define ROW(name) COUNTER("ouch.", ouch_counters, name),
+static const struct counter counter_table[] = { OUCH_COUNTERS(ROW) };
 const struct counter_group ouch_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
 struct ouch_levels ouch_levels;
-static const struct counter level_table[] = {
-    COUNTER("pool.orders_", ouch_levels, open),
-    COUNTER("pool.orders_", ouch_levels, sure),
-    COUNTER("pool.orders_", ouch_levels, next_reference),
-};
+#define LEVEL_ROW(name) COUNTER("pool.orders_", ouch_levels, name),
+static const struct counter level_table[] = { OUCH_LEVELS(LEVEL_ROW) };
 const struct counter_group ouch_level_group = { level_table, ARRAY_COUNT(level_table) };
 
 void ouch_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count)
@@ -67,14 +39,10 @@ void ouch_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count
     memset(&ouch_counters, 0, sizeof ouch_counters);
     ouch.names = symbols;
     ouch.symbol_count = symbol_count;
-    ouch.next_reference = 1;
-    ouch.sure = true;
-    ouch_levels = (struct ouch_levels){ 0, 1, 1 };
+    ouch_levels = (struct ouch_levels){ .open = 0, .sure = 1, .next_reference = 1 };
 }
 
 HOT bool ouch_is_ready(void) { return ouch.ready; }
-HOT bool ouch_is_sure(void) { return ouch.sure; }
-HOT bool ouch_has_room(void) { return ouch.live_count < OUCH_ORDER_COUNT_MAX; }
 
 HOT const struct ouch_symbol *ouch_symbol(uint32_t symbol)
 {
@@ -84,6 +52,12 @@ HOT const struct ouch_symbol *ouch_symbol(uint32_t symbol)
 
 static bool is_live(const struct ouch_order *o) { return o->state == OUCH_SENT || o->state == OUCH_OPEN; }
 
+/* Returns the reference that the order has, or will have if its replacement arrives. */
+static uint32_t newest_reference(const struct ouch_order *o)
+{
+    return o->next_reference != 0 ? o->next_reference : o->reference;
+}
+
 /* ---- messages to the exchange ---- */
 
 static const char client_order_id[14] = "peregrine     ";
@@ -92,7 +66,7 @@ void ouch_write_template(uint8_t message[OUCH_ENTER_BYTES])
 {
     memset(message, 0, OUCH_ENTER_BYTES); /* the appendage's length, too */
     message[0] = 'O';
-    store_be32(message + 1, ouch.next_reference);
+    store_be32(message + 1, (uint32_t)ouch_levels.next_reference);
     memcpy(message + 27, "YPNN", 4); /* displayed, principal, no intermarket sweep, no cross */
     memcpy(message + 31, client_order_id, sizeof client_order_id);
 }
@@ -104,7 +78,7 @@ void ouch_write_replace(uint8_t message[OUCH_REPLACE_BYTES], const struct ouch_o
     memset(message, 0, OUCH_REPLACE_BYTES);
     message[0] = 'U';
     store_be32(message + 1, order->reference);
-    store_be32(message + 5, ouch.next_reference);
+    store_be32(message + 5, (uint32_t)ouch_levels.next_reference);
     store_be32(message + 9, quantity);
     store_be64(message + 13, price);
     memcpy(message + 21, "0YN", 3); /* day, displayed, no intermarket sweep */
@@ -115,55 +89,56 @@ void ouch_write_cancel(uint8_t message[OUCH_CANCEL_BYTES], const struct ouch_ord
 {
     ASSERT(is_live(order));
     message[0] = 'X';
-    store_be32(message + 1, order->reference);
+    store_be32(message + 1, newest_reference(order));
     store_be32(message + 5, 0); /* no share stays */
 }
 
 /* ---- orders ---- */
 
+/* Returns the order that has a reference, or will have it if its replacement arrives; NULL: none. */
 static struct ouch_order *order_of(uint32_t reference)
 {
-    for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++)
-        if (ouch.orders[i].reference == reference && ouch.orders[i].state != OUCH_FREE)
-            return &ouch.orders[i];
+    for (struct ouch_order *o = ouch.orders; o < ouch.orders + OUCH_ORDER_COUNT_MAX; o++)
+        if (o->state != OUCH_FREE && (o->reference == reference || (o->next_reference == reference && reference != 0)))
+            return o;
     return NULL;
 }
 
-/* Computes the sums of a symbol's orders. A replacement adds only the shares that exceed its original's, as one of the
- * two is executed. */
+/* Computes the sums of a symbol's orders. A replaced order counts with its shares or its replacement's, as one of the
+ * two is executed. A pass over all places: with 64 open orders a response takes 130 ns in all. */
 static void sum_up(uint32_t symbol)
 {
     struct ouch_symbol *s = &ouch.symbols[symbol];
     ASSERT(symbol < ouch.symbol_count);
     s->open_shares[BOOK_BUY] = s->open_shares[BOOK_SELL] = 0;
     memset(s->own, 0, sizeof s->own);
-    ouch_levels.open = ouch.live_count = 0;
-    ouch_levels.next_reference = ouch.next_reference;
-    for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++) {
-        const struct ouch_order *o = &ouch.orders[i];
+    ouch_levels.open = 0;
+    for (const struct ouch_order *o = ouch.orders; o < ouch.orders + OUCH_ORDER_COUNT_MAX; o++) {
         if (!is_live(o))
             continue;
-        ouch.live_count++;
-        const struct ouch_order *original = o->original != 0 ? order_of(o->original) : NULL;
-        bool twice = original != NULL && is_live(original);
-        ouch_levels.open += !twice;
+        ouch_levels.open++;
         if (o->symbol != symbol)
             continue;
-        uint32_t counted = twice ? min_u32(original->open_shares, o->open_shares) : 0;
-        s->open_shares[o->side] += o->open_shares - counted;
-        if (s->own[o->side].state == OUCH_FREE || s->own[o->side].reference < o->reference)
+        s->open_shares[o->side] += max_u32(o->open_shares, o->next_shares);
+        if (s->own[o->side].reference < o->reference)
             s->own[o->side] = *o;
     }
 }
 
-/* Ends an order. The exchange ignores the replacement of an order that has ended: it ends, too. */
 static void end(struct ouch_order *o)
 {
     o->state = OUCH_DONE;
     o->open_shares = 0;
-    for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++)
-        if (ouch.orders[i].state == OUCH_SENT && ouch.orders[i].original == o->reference)
-            end(&ouch.orders[i]);
+}
+
+/* Notes that the replacement of an order will not come. */
+static void keep(struct ouch_order *o)
+{
+    ASSERT(o->next_reference != 0);
+    o->next_reference = o->next_shares = 0;
+    o->cancelling = false; /* it was the replacement's */
+    if (is_live(o))
+        o->state = OUCH_OPEN;
 }
 
 /* Returns a place for an order, taken from the oldest that is not live; NULL: all are live. */
@@ -182,32 +157,33 @@ static struct ouch_order *place(void)
 static int doubt(uint64_t *counter)
 {
     ++*counter;
-    ouch.sure = false;
     ouch_levels.sure = 0;
     return -1;
 }
 
-static void add(uint32_t original, uint32_t symbol, enum book_side side, uint32_t quantity, uint32_t price)
+void ouch_entered(uint32_t symbol, enum book_side side, uint32_t quantity, uint32_t price)
 {
     struct ouch_order *o = place();
-    ASSERT(o != NULL); /* ouch_has_room */
-    *o = (struct ouch_order){ ouch.next_reference++, original,        price, quantity, OUCH_SENT,
-                              (uint8_t)side,         (uint8_t)symbol, false, false,    false };
+    ASSERT(o != NULL); /* risk.open= is less than the places */
+    *o = (struct ouch_order){ .reference = (uint32_t)ouch_levels.next_reference++,
+                              .price = price,
+                              .open_shares = quantity,
+                              .state = OUCH_SENT,
+                              .side = (uint8_t)side,
+                              .symbol = (uint8_t)symbol };
+    ouch_counters.entered++;
     sum_up(symbol);
 }
 
-void ouch_entered(uint32_t symbol, enum book_side side, uint32_t quantity, uint32_t price)
+void ouch_replaced(uint32_t reference, uint32_t quantity)
 {
-    ouch_counters.entered++;
-    add(0, symbol, side, quantity, price);
-}
-
-void ouch_replaced(uint32_t original, uint32_t quantity, uint32_t price)
-{
-    const struct ouch_order *o = order_of(original);
-    ASSERT(o != NULL && is_live(o));
+    struct ouch_order *o = order_of(reference);
+    ASSERT(o != NULL && o->state == OUCH_OPEN);
+    o->state = OUCH_SENT;
+    o->next_reference = (uint32_t)ouch_levels.next_reference++;
+    o->next_shares = quantity;
     ouch_counters.replaced++;
-    add(original, o->symbol, o->side, quantity, price);
+    sum_up(o->symbol);
 }
 
 void ouch_cancelled(uint32_t reference)
@@ -221,8 +197,7 @@ void ouch_cancelled(uint32_t reference)
 
 void ouch_retry_cancels(void)
 {
-    for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++) {
-        struct ouch_order *o = &ouch.orders[i];
+    for (struct ouch_order *o = ouch.orders; o < ouch.orders + OUCH_ORDER_COUNT_MAX; o++) {
         if (!o->cancel_rejected)
             continue;
         ASSERT(o->symbol < ouch.symbol_count);
@@ -243,25 +218,12 @@ const struct ouch_order *ouch_next_live(uint32_t *at)
 
 /* ---- responses ---- */
 
-enum { REFERENCE = 9, HAS_APPENDAGE = 0x80, LENGTH_MASK = 0x7f };
+enum { REFERENCE = 9 };
 
-/* The length of each response. OUCH 5.0, chapter 4; HAS_APPENDAGE: the last two bytes are the appendage's length. */
+/* The length of each response. OUCH 5.0, chapter 4; without an appendage and its length, which may follow each. */
 static const uint8_t response_bytes[128] = {
-    ['S'] = 10,
-    ['A'] = 64 | HAS_APPENDAGE,
-    ['U'] = 68 | HAS_APPENDAGE,
-    ['C'] = 18,
-    ['D'] = 31,
-    ['E'] = 36 | HAS_APPENDAGE,
-    ['B'] = 36,
-    ['F'] = 49,
-    ['J'] = 29,
-    ['P'] = 13,
-    ['I'] = 13,
-    ['T'] = 30,
-    ['M'] = 18,
-    ['R'] = 16 | HAS_APPENDAGE,
-    ['Q'] = 13,
+    ['S'] = 10, ['A'] = 62, ['U'] = 66, ['C'] = 18, ['D'] = 31, ['E'] = 34, ['B'] = 36, ['F'] = 49,
+    ['J'] = 29, ['P'] = 13, ['I'] = 13, ['T'] = 30, ['M'] = 18, ['R'] = 14, ['Q'] = 13,
 };
 
 /* Returns true if a response has `fixed` bytes, alone or before an appendage. */
@@ -270,89 +232,53 @@ static bool has_length(struct bytes m, size_t fixed)
     return m.count == fixed || (m.count >= fixed + 2 && m.count == fixed + 2 + load_be16(m.data + fixed));
 }
 
-/* Returns true if a response has its type's length, with an appendage or without. */
-static bool is_whole(struct bytes m)
+/* Notes that a reference has been used, by whomever. */
+static void use_up(uint32_t reference)
 {
-    ASSERT(m.count > 0 && m.data[0] < sizeof response_bytes);
-    size_t fixed = response_bytes[m.data[0]] & LENGTH_MASK;
-    if (response_bytes[m.data[0]] & HAS_APPENDAGE)
-        return m.count >= fixed && m.count == fixed + load_be16(m.data + fixed - 2);
-    return has_length(m, fixed) || (m.data[0] == 'D' && has_length(m, fixed + 1)); /* one more: its strategy */
+    if (reference + 1 > ouch_levels.next_reference)
+        ouch_levels.next_reference = reference + 1;
 }
 
-/* The fields of an accepted or replaced order, which stand in the same order in both responses. */
-struct terms {
-    uint32_t symbol; /* the count of symbols: it is none of ours */
-    enum book_side side;
-    uint32_t quantity, price;
-    bool live;
-};
-
-/* Reads the terms from the side on. Returns false if the price is none. */
-static bool read_terms(const uint8_t *side, struct terms *terms)
-{
-    uint64_t price = load_be64(side + 13);
-    ASSERT(ouch.symbol_count <= BOOK_SYMBOL_COUNT_MAX);
-    terms->symbol = 0;
-    while (terms->symbol < ouch.symbol_count && memcmp(ouch.names[terms->symbol], side + 5, ITCH_STOCK_BYTES) != 0)
-        terms->symbol++;
-    terms->side = *side == 'B' ? BOOK_BUY : BOOK_SELL;
-    terms->quantity = load_be32(side + 1);
-    terms->price = (uint32_t)price;
-    terms->live = side[34] == 'L';
-    return price <= ITCH_PRICE_MAX;
-}
-
-/* Sets an order to the terms that the exchange states. One of an earlier run, which the exchange repeats before the
- * session is ready, gets a place here. */
-static int accept(uint32_t reference, const struct terms *terms)
-{
-    struct ouch_order *o = order_of(reference);
-    if (terms->symbol == ouch.symbol_count)
-        return doubt(&ouch_counters.drop_unknown_symbol);
-    if (o == NULL && ouch.ready)
-        return doubt(&ouch_counters.drop_unknown_reference);
-    if (o == NULL && (o = place()) == NULL)
-        return doubt(&ouch_counters.drop_full);
-    if (o->reference != reference) {
-        *o = (struct ouch_order){ .reference = reference };
-        ouch_counters.adopted++;
-        ouch.next_reference = max_u32(ouch.next_reference, reference + 1);
-    }
-    o->state = OUCH_OPEN;
-    o->original = 0;
-    o->symbol = (uint8_t)terms->symbol;
-    o->side = (uint8_t)terms->side;
-    o->price = terms->price;
-    o->open_shares = terms->quantity;
-    if (!terms->live || terms->quantity == 0)
-        end(o);
-    ouch_counters.accepted++;
-    return (int)terms->symbol;
-}
-
+/* Takes an accepted order, or a replacement, whose response names the replaced order first. Sets the order to the terms
+ * that the exchange states. One of an earlier run, which the exchange repeats before the session is ready, gets a place
+ * here. */
 static int take_accepted(const uint8_t *m)
 {
-    struct terms terms;
-    if (!read_terms(m + 13, &terms))
+    const bool replaces = m[0] == 'U';
+    const uint8_t *side = m + (replaces ? 17 : 13); /* the terms from the side on; the order's reference is before */
+    const uint32_t reference = load_be32(side - 4), quantity = load_be32(side + 1);
+    const uint64_t price = load_be64(side + 13);
+    struct ouch_order *o = order_of(load_be32(m + REFERENCE));
+    const bool expected = o != NULL && (replaces ? o->next_reference : o->reference) == reference && reference != 0;
+    uint32_t symbol = 0;
+    while (symbol < ouch.symbol_count && memcmp(ouch.names[symbol], side + 5, ITCH_STOCK_BYTES) != 0)
+        symbol++;
+    if (price > ITCH_PRICE_MAX)
         return doubt(&ouch_counters.drop_price);
-    return accept(load_be32(m + REFERENCE), &terms);
-}
-
-static int take_replaced(const uint8_t *m)
-{
-    struct terms terms;
-    struct ouch_order *original = order_of(load_be32(m + REFERENCE));
-    if (!read_terms(m + 17, &terms))
-        return doubt(&ouch_counters.drop_price);
-    if (original == NULL)
+    if (symbol == ouch.symbol_count || (o != NULL && o->symbol != symbol))
+        return doubt(&ouch_counters.drop_unknown_symbol);
+    const bool is_taken = reference == 0 || (replaces && order_of(reference) != NULL);
+    if (!expected && (ouch.ready || is_taken || replaces != (o != NULL)))
         return doubt(&ouch_counters.drop_unknown_reference);
-    bool executed = original->executed;
-    end(original);
-    int symbol = accept(load_be32(m + 13), &terms);
-    if (symbol >= 0)
-        order_of(load_be32(m + 13))->executed = executed; /* OUCH 5.0 counts the executed shares of the whole chain */
-    return symbol;
+    if (o == NULL) {
+        if ((o = place()) == NULL)
+            return doubt(&ouch_counters.drop_full);
+        *o = (struct ouch_order){ .symbol = (uint8_t)symbol };
+    }
+    if (!expected) {
+        ouch_counters.adopted++;
+        use_up(reference);
+    }
+    o->reference = reference;
+    o->next_reference = o->next_shares = 0;
+    o->state = OUCH_OPEN;
+    o->side = *side == 'B' ? BOOK_BUY : BOOK_SELL;
+    o->price = (uint32_t)price;
+    o->open_shares = quantity;
+    if (side[34] != 'L' || quantity == 0)
+        end(o);
+    ouch_counters.accepted++;
+    return (int)symbol;
 }
 
 /* Takes shares from an order that the exchange has cancelled. */
@@ -375,15 +301,14 @@ static void move(uint32_t symbol, enum book_side side, int64_t shares)
     ouch.symbols[symbol].position += side == BOOK_BUY ? shares : -shares;
 }
 
-static int take_executed(struct ouch_order *o, const uint8_t *m)
+static int take_executed(struct ouch_order *o, uint32_t shares, uint64_t match)
 {
-    uint32_t shares = load_be32(m + 13);
     if (shares > o->open_shares)
         doubt(&ouch_counters.drop_excess); /* the exchange counts: the position moves all the same */
     ouch_counters.executed++;
     *(o->side == BOOK_BUY ? &ouch_counters.shares_bought : &ouch_counters.shares_sold) += shares;
     move(o->symbol, o->side, shares);
-    ouch.executions[ouch.next_execution] = (struct execution){ load_be64(m + 26), shares, o->symbol, o->side };
+    ouch.executions[ouch.next_execution] = (struct execution){ match, o->reference, shares, o->symbol, o->side };
     ouch.next_execution = (ouch.next_execution + 1) % OUCH_EXECUTION_COUNT;
     o->executed = true;
     o->open_shares -= min_u32(shares, o->open_shares);
@@ -392,90 +317,73 @@ static int take_executed(struct ouch_order *o, const uint8_t *m)
     return o->symbol;
 }
 
-/* Takes back an execution that was broken, or corrects its shares. */
-static int take_corrected(const struct ouch_order *o, uint64_t match, uint32_t shares)
+/* Takes back an execution that was broken, or corrects its shares. If two orders of ours have met, both have the match
+ * number, and the reference decides. */
+static int take_corrected(uint32_t reference, uint64_t match, uint32_t shares)
 {
-    for (uint32_t i = 0; i < OUCH_EXECUTION_COUNT; i++) {
-        struct execution *e = &ouch.executions[i];
-        if (e->match != match || e->symbol != o->symbol || e->side != o->side || e->shares == 0)
-            continue;
-        move(e->symbol, e->side, (int64_t)shares - e->shares);
-        e->shares = shares;
-        ouch_counters.broken++;
-        return e->symbol;
-    }
-    return doubt(&ouch_counters.drop_unknown_reference);
+    struct execution *found = NULL;
+    for (struct execution *e = ouch.executions; e < ouch.executions + OUCH_EXECUTION_COUNT; e++)
+        if (e->match == match && e->shares > 0 && (found == NULL || e->reference == reference))
+            found = e;
+    if (found == NULL)
+        return doubt(&ouch_counters.drop_unknown_reference);
+    move(found->symbol, found->side, (int64_t)shares - found->shares);
+    found->shares = shares;
+    ouch_counters.broken++;
+    return found->symbol;
 }
 
-static int take_rejected(struct ouch_order *o)
+/* Takes the rejection of an order, or of its replacement. An order of an earlier run, which the exchange repeats before
+ * the session is ready, was not heard of before: its reference alone is used up. */
+static int take_rejected(struct ouch_order *o, uint32_t reference)
 {
+    ASSERT(o != NULL || !ouch.ready);
     ouch_counters.rejected++;
-    end(o);
+    use_up(reference);
+    if (o == NULL)
+        return -1;
+    if (o->reference == reference)
+        end(o);
+    else
+        keep(o);
     return o->symbol;
-}
-
-/* Takes the rejection of an earlier run's order, which the exchange repeats before the session is ready. Nothing was
- * said of that order before: its reference alone is used up. */
-static int take_earlier_rejected(uint32_t reference)
-{
-    ASSERT(!ouch.ready && order_of(reference) == NULL);
-    ouch_counters.rejected++;
-    ouch.next_reference = max_u32(ouch.next_reference, reference + 1);
-    return -1;
-}
-
-/* Takes a response about an order that is known. */
-static int take_known(struct ouch_order *o, const uint8_t *m)
-{
-    ASSERT(o->state != OUCH_FREE && o->symbol < ouch.symbol_count);
-    switch (m[0]) {
-    case 'C':
-    case 'D': /* cancelled because it would have met an order of our own */
-        return take_decrement(o, load_be32(m + 13));
-    case 'E':
-        return take_executed(o, m);
-    case 'B':
-        return take_corrected(o, load_be64(m + 13), 0);
-    case 'F':
-        return take_corrected(o, load_be64(m + 26), load_be32(m + 13));
-    case 'J':
-        return take_rejected(o);
-    case 'P':
-        ouch_counters.cancel_pending++;
-        return -1;
-    case 'I': /* the order stays */
-        ouch_counters.cancel_rejected++;
-        o->cancel_rejected = true;
-        return o->symbol;
-    default: /* priority, restatement, modification: nothing that we ask for */
-        ouch_counters.others++;
-        return -1;
-    }
 }
 
 /* Takes a response whose length is right. */
 static int take_whole(const uint8_t *m)
 {
-    switch (m[0]) {
-    case 'S':
-        ouch_counters.events++;
+    if (m[0] == 'S') { /* a system event, which has no reference */
+        ouch_counters.others++;
         return -1;
-    case 'Q':
-        ouch.arrived_next = load_be32(m + REFERENCE);
-        return -1;
-    case 'A':
-        return take_accepted(m);
-    case 'U':
-        return take_replaced(m);
-    default:
-        break;
     }
-    struct ouch_order *o = order_of(load_be32(m + REFERENCE));
-    if (o == NULL && m[0] == 'J' && !ouch.ready)
-        return take_earlier_rejected(load_be32(m + REFERENCE));
-    if (o == NULL)
+    const uint32_t reference = load_be32(m + REFERENCE);
+    if (m[0] == 'Q') {
+        ouch.arrived_next = reference;
+        return -1;
+    }
+    if (m[0] == 'A' || m[0] == 'U')
+        return take_accepted(m);
+    if (m[0] == 'B')
+        return take_corrected(reference, load_be64(m + 13), 0);
+    if (m[0] == 'F')
+        return take_corrected(reference, load_be64(m + 26), load_be32(m + 13));
+    struct ouch_order *o = order_of(reference);
+    if (m[0] == 'J' && (o != NULL || !ouch.ready))
+        return take_rejected(o, reference);
+    const bool takes_shares = m[0] == 'C' || m[0] == 'D' || m[0] == 'E';
+    if (o == NULL || (takes_shares && o->reference != reference))
         return doubt(&ouch_counters.drop_unknown_reference);
-    return take_known(o, m);
+    if (m[0] == 'E')
+        return take_executed(o, load_be32(m + 13), load_be64(m + 26));
+    if (takes_shares) /* `D`: cancelled because it would have met an order of our own */
+        return take_decrement(o, load_be32(m + 13));
+    if (m[0] == 'I') { /* the order stays */
+        ouch_counters.cancel_rejected++;
+        o->cancel_rejected = true;
+        return o->symbol;
+    }
+    ouch_counters.others++; /* pending, priority, restatement, modification: nothing that we ask for */
+    return -1;
 }
 
 int ouch_take(struct bytes response, uint64_t now_ns)
@@ -485,7 +393,9 @@ int ouch_take(struct bytes response, uint64_t now_ns)
         ouch_counters.drop_type++;
         return -1;
     }
-    if (!is_whole(response))
+    const uint8_t type = response.data[0];
+    if (!has_length(response, response_bytes[type])
+        && !(type == 'D' && has_length(response, response_bytes[type] + 1))) /* one more: its strategy */
         return doubt(&ouch_counters.drop_length);
     int symbol = take_whole(response.data);
     if (symbol >= 0)
@@ -495,27 +405,31 @@ int ouch_take(struct bytes response, uint64_t now_ns)
 
 /* ---- sessions ---- */
 
-void ouch_logged_in(void)
+void ouch_logged_in(bool other_session)
 {
     ouch.ready = false;
     ouch.arrived_next = 0;
     for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++)
         ouch.orders[i].cancelling = ouch.orders[i].cancel_rejected = false; /* the request may have been lost */
+    if (other_session)
+        ouch_levels.sure = 0;
 }
-
-void ouch_lost_session(void) { doubt(&ouch_counters.others); }
 
 bool ouch_settle(uint64_t now_ns)
 {
     ASSERT(ouch.response_ns <= now_ns);
     if (ouch.ready || ouch.arrived_next == 0 || now_ns - ouch.response_ns < OUCH_QUIET_NS)
         return ouch.ready;
-    for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++)
-        if (ouch.orders[i].state == OUCH_SENT && ouch.orders[i].reference >= ouch.arrived_next) {
-            end(&ouch.orders[i]);
-            ouch_counters.never_arrived++;
-        }
-    ouch.next_reference = max_u32(ouch.next_reference, ouch.arrived_next);
+    for (struct ouch_order *o = ouch.orders; o < ouch.orders + OUCH_ORDER_COUNT_MAX; o++) {
+        if (o->state != OUCH_SENT || newest_reference(o) < ouch.arrived_next)
+            continue;
+        ouch_counters.never_arrived++;
+        if (o->next_reference != 0)
+            keep(o);
+        else
+            end(o);
+    }
+    use_up(ouch.arrived_next - 1);
     ouch.ready = true;
     for (uint32_t i = 0; i < ouch.symbol_count; i++)
         sum_up(i);
@@ -532,11 +446,11 @@ void ouch_warm(void)
 
 void ouch_check(void)
 {
-    for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++) {
-        const struct ouch_order *o = &ouch.orders[i];
+    for (const struct ouch_order *o = ouch.orders; o < ouch.orders + OUCH_ORDER_COUNT_MAX; o++) {
         ASSERT(o->state == OUCH_FREE || (o->symbol < ouch.symbol_count && o->side < BOOK_SIDE_COUNT));
         ASSERT(o->state != OUCH_DONE || o->open_shares == 0);
         ASSERT(!is_live(o) || (o->open_shares > 0 && order_of(o->reference) == o));
+        ASSERT(o->next_reference == 0 || o->state != OUCH_OPEN);
     }
     ASSERT(ouch_levels.open <= OUCH_ORDER_COUNT_MAX);
 }

@@ -5,8 +5,8 @@
  * once. The exchange says which number is next (account query). An order with that number or a higher one has never
  * arrived: after a lost connection this settles the fate of each order without sending it again.
  *
- * A response that contradicts our own knowledge makes positions unsure: ouch_is_sure is false for the rest of the run,
- * and nobody orders any more. */
+ * A response that contradicts our own knowledge makes positions unsure (ouch_levels.sure) for the rest of the run, and
+ * nobody orders any more. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +21,6 @@ enum {
     OUCH_ENTER_BYTES = 47,
     OUCH_REPLACE_BYTES = 40,
     OUCH_CANCEL_BYTES = 9,
-    OUCH_MESSAGE_BYTES_MAX = OUCH_ENTER_BYTES,
     OUCH_ENTER_FIXED_BYTES = 5, /* known before the order: the type and the reference */
     OUCH_ORDER_COUNT_MAX = 128, /* live ones, and the latest that are not */
     OUCH_EXECUTION_COUNT = 256, /* the latest, in case one is broken */
@@ -30,17 +29,18 @@ enum {
 
 enum ouch_order_state {
     OUCH_FREE,
-    OUCH_SENT, /* no response yet */
+    OUCH_SENT, /* no response yet, to the order or to its replacement */
     OUCH_OPEN,
-    OUCH_DONE, /* executed, cancelled, replaced or rejected */
+    OUCH_DONE, /* executed, cancelled or rejected */
 };
 
+/* An order keeps its place when it is replaced. */
 struct ouch_order {
-    uint32_t reference;
-    uint32_t original; /* the order that this one replaces; 0: none */
-    uint32_t price, open_shares;
+    uint32_t reference, price, open_shares;
+    uint32_t next_reference, next_shares; /* of a replacement without a response; 0: none */
     uint8_t state, side, symbol;
-    bool cancelling, executed;
+    bool executed; /* some shares of the order, or of one that it has replaced */
+    bool cancelling;
     bool cancel_rejected; /* `cancelling` is left until ouch_retry_cancels */
 };
 
@@ -70,15 +70,14 @@ static inline void ouch_fill(uint8_t *message, uint64_t symbol_name, enum book_s
 }
 void ouch_write_replace(uint8_t message[OUCH_REPLACE_BYTES], const struct ouch_order *order, uint32_t quantity,
                         uint32_t price);
+/* Writes the cancellation of an order, or of the replacement that is under way to it. */
 void ouch_write_cancel(uint8_t message[OUCH_CANCEL_BYTES], const struct ouch_order *order);
-/* Writes an account query, one byte. */
-static inline void ouch_write_query(uint8_t *message) { message[0] = 'Q'; }
 
 /* ---- orders ---- */
 
 /* Notes that the order of the template, a replacement or a cancellation has been sent. */
 void ouch_entered(uint32_t symbol, enum book_side side, uint32_t quantity, uint32_t price);
-void ouch_replaced(uint32_t original, uint32_t quantity, uint32_t price);
+void ouch_replaced(uint32_t reference, uint32_t quantity);
 void ouch_cancelled(uint32_t reference);
 /* Lets orders be cancelled again whose cancellation was rejected. Called from time to time: the exchange may reject the
  * next one, too. */
@@ -87,16 +86,12 @@ void ouch_retry_cancels(void);
 /* Takes a response. Returns the symbol whose orders or position have changed; -1: none. */
 int ouch_take(struct bytes response, uint64_t now_ns);
 
-/* Notes a login: nothing is ready until the account query has been answered and responses have paused. */
-void ouch_logged_in(void);
-/* Notes that the session is another one than before: positions are unsure. */
-void ouch_lost_session(void);
+/* Notes a login, to another session than before or not: nothing is ready until the account query has been answered and
+ * responses have paused. */
+void ouch_logged_in(bool other_session);
 /* Settles the fate of orders without a response, once all responses must have come. Returns true from then on. */
 bool ouch_settle(uint64_t now_ns);
 bool ouch_is_ready(void);
-bool ouch_is_sure(void);
-/* Returns true if there is a place for one more order. */
-bool ouch_has_room(void);
 
 const struct ouch_symbol *ouch_symbol(uint32_t symbol);
 /* Returns the next live order from `*at` on that nobody has asked to cancel; NULL: none. Begin with 0. */
@@ -108,17 +103,19 @@ void ouch_warm(void);
 /* Asserts the invariant. */
 void ouch_check(void);
 
-struct ouch_counters {
-    uint64_t entered, replaced, cancelled; /* sent */
-    uint64_t accepted, executed, shares_bought, shares_sold, cancels, cancel_pending, cancel_rejected, rejected, broken;
-    uint64_t adopted, never_arrived, events, others;
-    uint64_t drop_type, drop_length, drop_unknown_reference, drop_unknown_symbol, drop_excess, drop_price, drop_full;
-};
-extern struct ouch_counters ouch_counters;
-extern const struct counter_group ouch_counter_group;
+/* clang-format off */
+#define OUCH_COUNTERS(X) /* the first three are sent */ \
+    X(entered) X(replaced) X(cancelled) X(accepted) X(executed) X(shares_bought) X(shares_sold) X(cancels) \
+    X(cancel_rejected) X(rejected) X(broken) X(adopted) X(never_arrived) X(others) X(drop_type) X(drop_length) \
+    X(drop_unknown_reference) X(drop_unknown_symbol) X(drop_excess) X(drop_price) X(drop_full)
+#define OUCH_LEVELS(X) X(open) X(sure) X(next_reference) /* `sure` 0: a response has contradicted our knowledge */
+/* clang-format on */
+extern struct ouch_counters {
+    OUCH_COUNTERS(COUNTER_MEMBER)
+} ouch_counters;
+extern struct ouch_levels {
+    OUCH_LEVELS(COUNTER_MEMBER)
+} ouch_levels;
+extern const struct counter_group ouch_counter_group, ouch_level_group;
 
-struct ouch_levels {
-    uint64_t open, sure, next_reference;
-};
-extern struct ouch_levels ouch_levels;
-extern const struct counter_group ouch_level_group;
+static inline bool ouch_is_sure(void) { return ouch_levels.sure != 0; }

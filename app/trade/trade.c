@@ -1,5 +1,6 @@
 #include "app/trade/trade.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "app/service/control.h"
@@ -33,6 +34,8 @@ enum {
     PRICE_UNIT = 10000,
     SNAPSHOT_END_BYTES = 21, /* GLIMPSE 5.0: `G`, and the next message's number in 20 digits */
 };
+
+static_assert(RISK_OPEN_MAX < OUCH_ORDER_COUNT_MAX + 0, "an order that risk.open= permits finds a place");
 
 enum snapshot_state { SNAPSHOT_NONE, SNAPSHOT_CLEARING, SNAPSHOT_LOADING };
 
@@ -333,7 +336,7 @@ NOT_HOT static void note_order(uint32_t symbol, enum book_side side, const struc
     log_line("trade: %s %s %u %.8s at %u.%04u", own != NULL ? "replaced:" : "entered:", sides[side], order->shares,
              (const char *)trade_settings.symbols[symbol], order->price / PRICE_UNIT, order->price % PRICE_UNIT);
     if (own != NULL)
-        ouch_replaced(own->reference, order->shares, order->price);
+        ouch_replaced(own->reference, order->shares);
     else
         ouch_entered(symbol, side, order->shares, order->price);
 }
@@ -355,7 +358,7 @@ HOT static bool place(uint32_t symbol, enum book_side side, const struct strateg
         .book_whole = book_is_whole(),
         .market_open = book_market_is_open(),
         .symbol_trading = top->trading,
-        .session_ready = link_is_up(&trade.orders) && ouch_is_ready() && ouch_has_room(),
+        .session_ready = link_is_up(&trade.orders) && ouch_is_ready(),
         .position_sure = ouch_is_sure(),
         .last_price = top->last_price,
         .position = own->position,
@@ -524,9 +527,7 @@ static void take_responses(uint64_t now_ns)
                 trade.dirty |= BIT((uint32_t)symbol);
             continue;
         }
-        if (event == SOUP_NEW_SESSION)
-            ouch_lost_session();
-        ouch_logged_in();
+        ouch_logged_in(event == SOUP_NEW_SESSION);
         trade.query_due = true;
         trade.cancel_all |= (trade_settings.cancel_on_loss || trade.stopped) && ouch_levels.open > 0;
     }
@@ -537,9 +538,8 @@ static void take_responses(uint64_t now_ns)
  * day, old answers to queries among it, and a pause on the way is no end: only the server's heartbeat shows that. */
 static void poll_session(uint64_t now_ns)
 {
-    uint8_t query;
+    static const uint8_t query = 'Q';
     ASSERT(!trade.armed || ouch_is_ready());
-    ouch_write_query(&query);
     if (trade.query_due && link_send(&trade.orders, &query, 1, now_ns))
         trade.query_due = false;
     bool was_ready = ouch_is_ready();

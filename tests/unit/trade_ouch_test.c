@@ -24,7 +24,7 @@ static uint32_t next_is(uint32_t reference) { return ouch_response(m, 'Q', refer
 /* Logs in, and lets the session become ready. */
 static void log_in(uint32_t next_reference)
 {
-    ouch_logged_in();
+    ouch_logged_in(false);
     take(next_is(next_reference));
     assert_false(ouch_settle(now_ns));
     now_ns += OUCH_QUIET_NS;
@@ -104,40 +104,87 @@ TEST(replacement_counts_once_and_follows_the_fate_of_its_original)
 {
     ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
     take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    ouch_replaced(1, 150, PRICE + 100);
+    ouch_replaced(1, 150);
     assert_symbol(AAAA, 0, 150, 0); /* one of the two is executed: the larger one at the worst */
     assert_int_equal(ouch_levels.open, 1);
     assert_int_equal(take(ouch_replaced_by(m, 1, 2, 'B', 150, "AAAA", PRICE + 100)), AAAA);
     assert_symbol(AAAA, 0, 150, 0);
     assert_int_equal(ouch_symbol(AAAA)->own[BOOK_BUY].price, PRICE + 100);
-    ouch_replaced(2, 150, PRICE + 200);
+    ouch_replaced(2, 150);
     take(ouch_executed(m, 2, 150, PRICE, 1)); /* before the replacement arrived: the exchange ignores that one */
     assert_symbol(AAAA, 150, 0, 0);
     assert_int_equal(ouch_levels.open, 0);
     ouch_entered(AAAA, BOOK_BUY, 10, PRICE);
     take(ouch_accepted(m, 4, 'B', 10, "AAAA", PRICE, 'L'));
-    ouch_replaced(4, 10, PRICE + 1);
+    ouch_replaced(4, 10);
     take(ouch_response(m, 'J', 5, 29)); /* the original stays */
     assert_symbol(AAAA, 150, 10, 0);
     assert_int_equal(ouch_symbol(AAAA)->own[BOOK_BUY].reference, 4);
+    assert_int_equal(ouch_symbol(AAAA)->own[BOOK_BUY].state, OUCH_OPEN);
     assert_true(ouch_is_sure());
+}
+
+TEST(cancellation_names_the_replacement_and_then_the_original_if_that_is_rejected)
+{
+    uint8_t message[OUCH_CANCEL_BYTES];
+    uint32_t at = 0;
+    ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
+    take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    ouch_replaced(1, 100);
+    ouch_write_cancel(message, ouch_next_live(&at));
+    assert_int_equal(load_be32(message + 1), 2);
+    ouch_cancelled(1);
+    take(ouch_response(m, 'J', 2, 29));
+    at = 0;
+    ouch_write_cancel(message, ouch_next_live(&at));
+    assert_int_equal(load_be32(message + 1), 1);
+    ouch_replaced(1, 100);
+    at = 0;
+    ouch_cancelled(ouch_next_live(&at)->reference);
+    take(ouch_replaced_by(m, 1, 3, 'B', 100, "AAAA", PRICE));
+    assert_true(ouch_symbol(AAAA)->own[BOOK_BUY].cancelling);
+    take(ouch_decrement(m, 3, 100));
+    assert_symbol(AAAA, 0, 0, 0);
+    assert_true(ouch_is_sure());
+}
+
+TEST(replacement_that_never_arrived_leaves_its_original)
+{
+    ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
+    take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    ouch_replaced(1, 150);
+    log_in(2);
+    assert_symbol(AAAA, 0, 100, 0);
+    assert_int_equal(ouch_symbol(AAAA)->own[BOOK_BUY].state, OUCH_OPEN);
+    assert_int_equal(ouch_counters.never_arrived, 1);
+}
+
+TEST(replacement_by_a_reference_that_is_taken_is_a_contradiction)
+{
+    ouch_init(names, 2);
+    ouch_logged_in(false);
+    take(ouch_accepted(m, 1, 'B', 10, "AAAA", PRICE, 'L'));
+    take(ouch_accepted(m, 2, 'B', 20, "AAAA", PRICE, 'L'));
+    assert_int_equal(take(ouch_replaced_by(m, 1, 2, 'B', 10, "AAAA", PRICE)), -1);
+    assert_false(ouch_is_sure());
+    assert_symbol(AAAA, 0, 30, 0);
 }
 
 TEST(replacement_inherits_that_shares_were_executed)
 {
     ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
     take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    ouch_replaced(1, 100, PRICE + 100);
+    ouch_replaced(1, 100);
     take(ouch_executed(m, 1, 40, PRICE, 1)); /* before the replacement arrived */
     take(ouch_replaced_by(m, 1, 2, 'B', 60, "AAAA", PRICE + 100));
     assert_symbol(AAAA, 40, 60, 0);
     assert_true(ouch_symbol(AAAA)->own[BOOK_BUY].executed);
-    ouch_replaced(2, 60, PRICE + 200);
+    ouch_replaced(2, 60);
     take(ouch_replaced_by(m, 2, 3, 'B', 60, "AAAA", PRICE + 200));
     assert_true(ouch_symbol(AAAA)->own[BOOK_BUY].executed);
     ouch_entered(BB, BOOK_BUY, 10, PRICE);
     take(ouch_accepted(m, 4, 'B', 10, "BB", PRICE, 'L'));
-    ouch_replaced(4, 10, PRICE + 1);
+    ouch_replaced(4, 10);
     take(ouch_replaced_by(m, 4, 5, 'B', 10, "BB", PRICE + 1));
     assert_false(ouch_symbol(BB)->own[BOOK_BUY].executed);
 }
@@ -193,7 +240,7 @@ TEST(lost_connection_settles_by_what_has_arrived)
     ouch_cancelled(1);                        /* the request is lost with the connection */
     ouch_entered(AAAA, BOOK_BUY, 200, PRICE); /* 2: arrives, its response is lost */
     ouch_entered(BB, BOOK_SELL, 300, PRICE);  /* 3: lost */
-    ouch_logged_in();
+    ouch_logged_in(false);
     assert_false(ouch_is_ready());
     take(ouch_accepted(m, 2, 'B', 200, "AAAA", PRICE, 'L'));
     take(next_is(3));
@@ -212,7 +259,7 @@ TEST(lost_connection_settles_by_what_has_arrived)
 TEST(fresh_start_learns_the_day_from_the_repeated_responses)
 {
     ouch_init(names, 2);
-    ouch_logged_in();
+    ouch_logged_in(false);
     for (uint32_t reference = 1; reference <= 500; reference++) {
         take(ouch_accepted(m, reference, 'B', 10, "AAAA", PRICE, 'L'));
         take(ouch_executed(m, reference, 10, PRICE, reference));
@@ -232,7 +279,7 @@ TEST(fresh_start_learns_the_day_from_the_repeated_responses)
 TEST(repeated_rejection_of_an_earlier_run_uses_up_its_reference)
 {
     ouch_init(names, 2);
-    ouch_logged_in();
+    ouch_logged_in(false);
     take(ouch_response(m, 'J', 7, 29));
     take(next_is(1));
     now_ns += OUCH_QUIET_NS;
@@ -337,8 +384,8 @@ TEST(appendages_and_other_responses_are_taken)
     m[0] = 'z';
     take(18);
     assert_int_equal(ouch_counters.drop_type, 1);
-    assert_int_equal(ouch_counters.others, 3);
+    assert_int_equal(ouch_counters.others, 4);
     assert_true(ouch_is_sure());
-    ouch_lost_session();
+    ouch_logged_in(true);
     assert_false(ouch_is_sure());
 }
