@@ -27,10 +27,12 @@ static struct mold {
     uint64_t announced;         /* the lines have spoken of messages before this one */
     const uint8_t *at;          /* the next block of the current datagram */
     uint32_t left;              /* messages from there on */
-    bool begun, ended, lost;
+    bool lost;
     bool unsettled; /* messages were taken after a gap: mold_advance has work */
     uint8_t session[MOLD_SESSION_BYTES];
-    uint64_t heard_ns, now_ns, ends_at; /* ends_at: the session's end, as a sequence number; 0: unknown */
+    uint64_t heard_ns; /* 0: no datagram of either line, and no session */
+    uint64_t now_ns;
+    uint64_t ends_at; /* the sequence number after the session's last message, when it is known */
     uint64_t line_next[MOLD_LINE_COUNT];
     uint64_t gap_wait_ns, request_ns; /* request_ns: while there is a gap, when to ask for it */
     uint32_t retries;
@@ -41,26 +43,8 @@ static struct mold {
 } mold;
 
 struct mold_counters mold_counters;
-static const struct counter counter_table[] = {
-    COUNTER("mold.", mold_counters, datagrams_a),
-    COUNTER("mold.", mold_counters, datagrams_b),
-    COUNTER("mold.", mold_counters, datagrams_rerequested),
-    COUNTER("mold.", mold_counters, first_a),
-    COUNTER("mold.", mold_counters, first_b),
-    COUNTER("mold.", mold_counters, first_rerequested),
-    COUNTER("mold.", mold_counters, messages),
-    COUNTER("mold.", mold_counters, heartbeats),
-    COUNTER("mold.", mold_counters, duplicates),
-    COUNTER("mold.", mold_counters, gaps),
-    COUNTER("mold.", mold_counters, requests),
-    COUNTER("mold.", mold_counters, lost),
-    COUNTER("mold.", mold_counters, stored),
-    COUNTER("mold.", mold_counters, drop_length),
-    COUNTER("mold.", mold_counters, drop_session),
-    COUNTER("mold.", mold_counters, drop_sequence),
-    COUNTER("mold.", mold_counters, drop_store_full),
-    COUNTER("mold.", mold_counters, backwards),
-};
+#define ROW(name) COUNTER("mold.", mold_counters, name),
+static const struct counter counter_table[] = { MOLD_COUNTERS(ROW) };
 const struct counter_group mold_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
 void mold_init(uint64_t gap_wait_ns)
@@ -69,14 +53,17 @@ void mold_init(uint64_t gap_wait_ns)
     memset(&mold_counters, 0, sizeof mold_counters);
     mold.next = mold.announced = 1; /* MoldUDP64 1.00: a session's first message has the number 1 */
     mold.gap_wait_ns = gap_wait_ns;
-    mold.request_ns = UINT64_MAX;
+    mold.request_ns = mold.ends_at = UINT64_MAX;
     for (uint32_t i = 0; i < MOLD_STORE_COUNT; i++)
         mold.stored[i] = (uint16_t)i;
 }
 
-HOT bool mold_is_current(void) { return mold.begun && !mold.ended && !mold.lost && mold.next == mold.announced; }
 bool mold_is_lost(void) { return mold.lost; }
-bool mold_has_ended(void) { return mold.ended; }
+HOT bool mold_has_ended(void) { return mold.next >= mold.ends_at; }
+HOT bool mold_is_current(void)
+{
+    return mold.heard_ns != 0 && !mold_has_ended() && !mold.lost && mold.next == mold.announced;
+}
 uint64_t mold_heard_ns(void) { return mold.heard_ns; }
 uint64_t mold_next_deadline_ns(void) { return mold.lost ? UINT64_MAX : mold.request_ns; }
 
@@ -202,23 +189,19 @@ static inline void make_due(uint64_t sequence, uint32_t count, const uint8_t *bl
 /* Returns true if the datagram's head is one of our session; learns the session from the first. */
 static inline bool is_of_session(enum mold_line line, const uint8_t *head)
 {
-    if (__builtin_expect(!mold.begun && line != MOLD_REREQUEST, 0)) {
+    if (__builtin_expect(mold.heard_ns == 0, 0)) {
+        if (line == MOLD_REREQUEST)
+            return false;
         memcpy(mold.session, head + SESSION, MOLD_SESSION_BYTES);
-        mold.begun = true;
     }
-    return mold.begun && memcmp(mold.session, head + SESSION, MOLD_SESSION_BYTES) == 0;
+    return memcmp(mold.session, head + SESSION, MOLD_SESSION_BYTES) == 0;
 }
 
-/* Takes a heartbeat or the end of the session, which both name the next message's sequence number. */
-NOT_HOT static void take_empty(uint64_t sequence, bool is_end)
+/* Counts a datagram that brings no message. */
+static inline bool skip(uint64_t *counter)
 {
-    ASSERT(sequence > 0);
-    mold_counters.heartbeats++;
-    if (is_end && mold.ends_at == 0)
-        mold.ends_at = sequence;
-    announce(sequence);
-    if (mold.ends_at != 0 && mold.next >= mold.ends_at)
-        mold.ended = true;
+    ++*counter;
+    return false;
 }
 
 HOT bool mold_take(enum mold_line line, struct bytes datagram, uint64_t now_ns)
@@ -230,39 +213,31 @@ HOT bool mold_take(enum mold_line line, struct bytes datagram, uint64_t now_ns)
     ASSERT(line < MOLD_LINE_COUNT && mold.left == 0);
     ++*datagrams[line];
     mold.now_ns = now_ns;
-    if (datagram.count < MOLD_HEADER_BYTES || datagram.count > MOLD_DATAGRAM_BYTES_MAX) {
-        mold_counters.drop_length++;
-        return false;
-    }
+    if (datagram.count < MOLD_HEADER_BYTES || datagram.count > MOLD_DATAGRAM_BYTES_MAX)
+        return skip(&mold_counters.drop_length);
     const struct bytes blocks = { datagram.data + MOLD_HEADER_BYTES, datagram.count - MOLD_HEADER_BYTES };
     const uint64_t sequence = load_be64(datagram.data + SEQUENCE);
     const uint32_t header_count = load_be16(datagram.data + COUNT);
     const uint32_t count = header_count == COUNT_END ? 0 : header_count;
-    if (sequence == 0 || sequence > SEQUENCE_MAX || (mold.ends_at != 0 && sequence + count > mold.ends_at)) {
-        mold_counters.drop_sequence++;
-        return false;
-    }
-    if (!blocks_are_whole(blocks, count)) {
-        mold_counters.drop_length++;
-        return false;
-    }
-    if (!is_of_session(line, datagram.data)) {
-        mold_counters.drop_session++;
-        return false;
-    }
+    if (sequence == 0 || sequence > SEQUENCE_MAX || sequence + count > mold.ends_at)
+        return skip(&mold_counters.drop_sequence);
+    if (!blocks_are_whole(blocks, count))
+        return skip(&mold_counters.drop_length);
+    if (!is_of_session(line, datagram.data))
+        return skip(&mold_counters.drop_session);
     if (line != MOLD_REREQUEST)
         mold.heard_ns = now_ns;
     if (sequence < mold.line_next[line] && line != MOLD_REREQUEST)
         mold_counters.backwards++;
     mold.line_next[line] = sequence + count;
-    if (count == 0) {
-        take_empty(sequence, header_count == COUNT_END);
-        return false;
+    if (count == 0) { /* a heartbeat, or the end: the number is the next message's */
+        if (header_count == COUNT_END && mold.ends_at == UINT64_MAX)
+            mold.ends_at = sequence;
+        announce(sequence);
+        return skip(&mold_counters.heartbeats);
     }
-    if (sequence + count <= mold.next) {
-        mold_counters.duplicates++;
-        return false;
-    }
+    if (sequence + count <= mold.next)
+        return skip(&mold_counters.duplicates);
     if (__builtin_expect(sequence > mold.next || mold.lost, 0)) {
         announce(sequence + count);
         if (sequence > mold.next)
@@ -271,7 +246,7 @@ HOT bool mold_take(enum mold_line line, struct bytes datagram, uint64_t now_ns)
     }
     if (sequence + count > mold.announced)
         mold.announced = sequence + count;
-    mold.unsettled |= mold.request_ns != UINT64_MAX || mold.ends_at != 0;
+    mold.unsettled |= mold.request_ns != UINT64_MAX;
     ++*firsts[line];
     make_due(sequence, count, blocks.data);
     return true;
@@ -308,8 +283,6 @@ NOT_HOT bool mold_advance(void)
     mold.request_ns = UINT64_MAX;
     if (mold.next < mold.announced)
         gap_began(filling);
-    if (mold.ends_at != 0 && mold.next >= mold.ends_at)
-        mold.ended = true;
     return false;
 }
 

@@ -68,11 +68,13 @@ void mold_warm(void);
 /* Asserts the invariant. */
 void mold_check(void);
 
-struct mold_counters {
-    uint64_t datagrams_a, datagrams_b, datagrams_rerequested;
-    uint64_t first_a, first_b, first_rerequested; /* datagrams that brought messages first */
-    uint64_t messages, heartbeats, duplicates, gaps, requests, lost, stored;
-    uint64_t drop_length, drop_session, drop_sequence, drop_store_full, backwards;
-};
-extern struct mold_counters mold_counters;
+/* clang-format off */
+#define MOLD_COUNTERS(X) /* first_...: datagrams that brought messages first */ \
+    X(datagrams_a) X(datagrams_b) X(datagrams_rerequested) X(first_a) X(first_b) X(first_rerequested) X(messages) \
+    X(heartbeats) X(duplicates) X(gaps) X(requests) X(lost) X(stored) X(drop_length) X(drop_session) \
+    X(drop_sequence) X(drop_store_full) X(backwards)
+/* clang-format on */
+extern struct mold_counters {
+    MOLD_COUNTERS(COUNTER_MEMBER)
+} mold_counters;
 extern const struct counter_group mold_counter_group;
