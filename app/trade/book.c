@@ -38,7 +38,7 @@ struct side {
 static struct {
     _Alignas(64) uint64_t multiplier; /* odd and random: spreads the references over the slots */
     uint32_t slot_shift, slot_mask;
-    bool whole, open;
+    bool open;
     uint32_t symbol_count;
     size_t cleared_bytes; /* slots cleared, while book_clear_slice runs */
     uint8_t names[BOOK_SYMBOL_COUNT_MAX][ITCH_STOCK_BYTES];
@@ -53,31 +53,13 @@ static struct {
 } book;
 
 struct book_counters book_counters;
-static const struct counter counter_table[] = {
-    COUNTER("book.", book_counters, messages),
-    COUNTER("book.", book_counters, skipped),
-    COUNTER("book.", book_counters, drop_type),
-    COUNTER("book.", book_counters, drop_length),
-    COUNTER("book.", book_counters, drop_locate),
-    COUNTER("book.", book_counters, drop_directory),
-    COUNTER("book.", book_counters, drop_side),
-    COUNTER("book.", book_counters, drop_shares),
-    COUNTER("book.", book_counters, drop_price),
-    COUNTER("book.", book_counters, drop_known_reference),
-    COUNTER("book.", book_counters, drop_unknown_reference),
-    COUNTER("book.", book_counters, drop_excess),
-    COUNTER("book.", book_counters, drop_orders_full),
-    COUNTER("book.", book_counters, drop_levels_full),
-    COUNTER("book.", book_counters, cleared),
-};
+#define ROW(name) COUNTER("book.", book_counters, name),
+static const struct counter counter_table[] = { BOOK_COUNTERS(ROW) };
 const struct counter_group book_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
 struct book_levels book_levels;
-static const struct counter level_table[] = {
-    COUNTER("pool.book_", book_levels, orders_used),
-    COUNTER("pool.book_", book_levels, orders_max),
-    COUNTER("pool.book_", book_levels, whole),
-};
+#define LEVEL_ROW(name) COUNTER("pool.book_", book_levels, name),
+static const struct counter level_table[] = { BOOK_LEVELS(LEVEL_ROW) };
 const struct counter_group book_level_group = { level_table, ARRAY_COUNT(level_table) };
 
 /* ---- the start ---- */
@@ -114,7 +96,7 @@ bool book_clear_slice(void)
         memset(book.symbol_of, LOCATE_UNKNOWN, sizeof book.symbol_of);
         for (uint32_t i = 0; i < BOOK_SYMBOL_COUNT_MAX; i++)
             book.sides[i][BOOK_BUY].count = book.sides[i][BOOK_SELL].count = 0;
-        book.whole = book.open = false;
+        book.open = false;
         book_levels.orders_used = book_levels.whole = 0;
     }
     size_t slice = min_size(bytes - book.cleared_bytes, BOOK_CLEAR_SLICE_BYTES);
@@ -123,7 +105,6 @@ bool book_clear_slice(void)
     if (book.cleared_bytes < bytes)
         return false;
     book.cleared_bytes = 0;
-    book.whole = true;
     book_levels.whole = 1;
     book_counters.cleared++;
     return true;
@@ -135,14 +116,13 @@ HOT const struct book_top *book_top(uint32_t symbol)
     return &book.tops[symbol];
 }
 
-HOT bool book_is_whole(void) { return book.whole; }
+HOT bool book_is_whole(void) { return book_levels.whole != 0; }
 HOT bool book_market_is_open(void) { return book.open; }
 
 /* Counts a message that is dropped although a book would have changed. */
 NOT_HOT static int drop(uint64_t *counter)
 {
     ++*counter;
-    book.whole = false;
     book_levels.whole = 0;
     return -1;
 }
@@ -278,29 +258,6 @@ static inline bool order_add(uint32_t symbol, enum book_side side, uint64_t refe
     return true;
 }
 
-/* Returns the order that a message names, if it is one of the message's symbol; else counts the message and returns
- * NULL. */
-static inline struct order *order_named(const uint8_t *m, uint32_t symbol)
-{
-    struct order *o = slot_of(load_be64(m + ITCH_REFERENCE));
-    if (__builtin_expect(o->shares_symbol != 0 && symbol_of(o) == symbol, 1))
-        return o;
-    drop(&book_counters.drop_unknown_reference);
-    return NULL;
-}
-
-/* Takes shares from an order, which goes with the last of them. */
-static inline void order_reduce(struct order *o, uint32_t shares)
-{
-    enum book_side side = side_of(o);
-    ASSERT(shares <= shares_of(o));
-    level_remove(&book.sides[symbol_of(o)][side], key_of(side, price_of(o)), shares);
-    if (shares == shares_of(o))
-        slot_free(o);
-    else
-        o->shares_symbol -= shares;
-}
-
 /* ---- messages ---- */
 
 static inline int take_add(const uint8_t *m, uint32_t symbol)
@@ -315,67 +272,47 @@ static inline int take_add(const uint8_t *m, uint32_t symbol)
     return refresh(symbol, side);
 }
 
-/* Takes an execution or a cancellation; `printable`: it is a trade, at `price`, or at the order's own if that is 0. */
-static inline int take_reduction(const uint8_t *m, uint32_t symbol, bool printable, uint32_t price)
+/* Notes a trade's price; 0: a cross of no shares has none. Returns the symbol if its last price changes, else -1. */
+static inline int take_trade(uint32_t symbol, uint32_t price)
 {
-    struct order *o = order_named(m, symbol);
-    if (o == NULL)
-        return -1;
-    uint32_t shares = load_be32(m + ITCH_SHARES);
-    if (__builtin_expect(shares > shares_of(o), 0))
-        return drop(&book_counters.drop_excess);
-    if (__builtin_expect(shares == 0, 0))
-        return drop(&book_counters.drop_shares);
-    enum book_side side = side_of(o);
-    uint32_t last = price != 0 ? price : price_of(o);
-    order_reduce(o, shares);
-    int changed = refresh(symbol, side);
-    if (!printable || last == book.tops[symbol].last_price)
-        return changed;
-    book.tops[symbol].last_price = last;
-    return (int)symbol;
-}
-
-static inline int take_executed_price(const uint8_t *m, uint32_t symbol)
-{
-    uint32_t price = load_be32(m + ITCH_EXECUTED_AT);
-    if (__builtin_expect(price == 0 || price > ITCH_PRICE_MAX, 0))
-        return drop(&book_counters.drop_price);
-    return take_reduction(m, symbol, m[ITCH_EXECUTED_PRINTABLE] == 'Y', price);
-}
-
-static inline int take_delete(const uint8_t *m, uint32_t symbol)
-{
-    struct order *o = order_named(m, symbol);
-    if (o == NULL)
-        return -1;
-    enum book_side side = side_of(o);
-    order_reduce(o, shares_of(o));
-    return refresh(symbol, side);
-}
-
-/* Replaces an order by one of the same side and symbol. */
-static inline int take_replace(const uint8_t *m, uint32_t symbol)
-{
-    struct order *o = order_named(m, symbol);
-    if (o == NULL)
-        return -1;
-    enum book_side side = side_of(o);
-    order_reduce(o, shares_of(o));
-    order_add(symbol, side, load_be64(m + ITCH_REPLACE_NEW), load_be32(m + ITCH_REPLACE_SHARES),
-              load_be32(m + ITCH_REPLACE_PRICE));
-    return refresh(symbol, side);
-}
-
-/* Notes the price of a trade that touched no displayed order; a cross of no shares has none. */
-static int take_trade(uint32_t price, uint32_t symbol)
-{
-    if (price > ITCH_PRICE_MAX)
+    if (__builtin_expect(price > ITCH_PRICE_MAX, 0))
         return drop(&book_counters.drop_price);
     if (price == 0 || price == book.tops[symbol].last_price)
         return -1;
     book.tops[symbol].last_price = price;
     return (int)symbol;
+}
+
+/* Takes a message about an order: an execution, a cancellation, a deletion, or a replacement by an order of the same
+ * side and symbol. An execution is a trade, at the order's price if the message has none. */
+static inline int take_about_order(const uint8_t *m, uint32_t symbol)
+{
+    const uint8_t type = m[0];
+    struct order *o = slot_of(load_be64(m + ITCH_REFERENCE));
+    if (__builtin_expect(o->shares_symbol == 0 || symbol_of(o) != symbol, 0))
+        return drop(&book_counters.drop_unknown_reference);
+    const enum book_side side = side_of(o);
+    const uint32_t had = shares_of(o), order_price = price_of(o);
+    const uint32_t shares = type == ITCH_DELETE || type == ITCH_REPLACE ? had : load_be32(m + ITCH_SHARES);
+    if (__builtin_expect(shares > had, 0))
+        return drop(&book_counters.drop_excess);
+    if (__builtin_expect(shares == 0, 0))
+        return drop(&book_counters.drop_shares);
+    const uint32_t price = type == ITCH_EXECUTED_PRICE ? load_be32(m + ITCH_EXECUTED_AT) : order_price;
+    if (__builtin_expect(price == 0 || price > ITCH_PRICE_MAX, 0))
+        return drop(&book_counters.drop_price);
+    level_remove(&book.sides[symbol][side], key_of(side, order_price), shares);
+    if (shares == had)
+        slot_free(o);
+    else
+        o->shares_symbol -= shares;
+    if (type == ITCH_REPLACE)
+        order_add(symbol, side, load_be64(m + ITCH_REPLACE_NEW), load_be32(m + ITCH_REPLACE_SHARES),
+                  load_be32(m + ITCH_REPLACE_PRICE));
+    int changed = refresh(symbol, side), traded = -1;
+    if (type == ITCH_EXECUTED || (type == ITCH_EXECUTED_PRICE && m[ITCH_EXECUTED_PRINTABLE] == 'Y'))
+        traded = take_trade(symbol, price);
+    return traded >= 0 ? traded : changed;
 }
 
 /* Takes a trading action or an operational halt, which both say if a symbol trades. */
@@ -392,17 +329,19 @@ static int take_state(const uint8_t *m, uint32_t symbol)
     return (int)symbol;
 }
 
-/* Learns the locate of a stock. Each symbol has one locate, which stays the same all day. */
-static int take_directory(const uint8_t *m, uint16_t locate)
+/* Takes a stock directory, which gives a stock its locate, or repeats it. The locate stays the same all day. */
+NOT_HOT static int take_directory(const uint8_t *m, uint16_t locate)
 {
-    ASSERT(book.symbol_of[locate] == LOCATE_UNKNOWN);
     uint32_t symbol = 0;
     while (symbol < book.symbol_count && memcmp(book.names[symbol], m + ITCH_STOCK, ITCH_STOCK_BYTES) != 0)
         symbol++;
-    if (locate == 0 || (symbol < book.symbol_count && book.locates[symbol] != 0))
+    const bool is_ours = symbol < book.symbol_count;
+    const uint8_t of = is_ours ? (uint8_t)(symbol + 1) : LOCATE_SKIPPED;
+    if (locate == 0 || (is_ours && book.locates[symbol] != 0 && book.locates[symbol] != locate)
+        || (book.symbol_of[locate] != LOCATE_UNKNOWN && book.symbol_of[locate] != of))
         return drop(&book_counters.drop_directory);
-    book.symbol_of[locate] = symbol < book.symbol_count ? (uint8_t)(symbol + 1) : LOCATE_SKIPPED;
-    if (symbol < book.symbol_count)
+    book.symbol_of[locate] = of;
+    if (is_ours)
         book.locates[symbol] = locate;
     return -1;
 }
@@ -413,22 +352,9 @@ NOT_HOT static int take_unlocated(const uint8_t *m, uint16_t locate)
     ASSERT(book.symbol_of[locate] == LOCATE_UNKNOWN);
     if (m[0] == ITCH_STOCK_DIRECTORY)
         return take_directory(m, locate);
-    if (locate != 0 && m[0] != ITCH_SYSTEM_EVENT)
-        return drop(&book_counters.drop_locate);
-    if (m[0] == ITCH_SYSTEM_EVENT && m[ITCH_EVENT] == ITCH_MARKET_OPENS)
-        book.open = true;
-    if (m[0] == ITCH_SYSTEM_EVENT && m[ITCH_EVENT] == ITCH_MARKET_CLOSES)
-        book.open = false;
-    return -1;
-}
-
-/* Takes the stock directory's repetition for a symbol that is known; another stock's name is dropped. */
-NOT_HOT static int take_directory_again(const uint8_t *m, uint32_t symbol)
-{
-    ASSERT(book.locates[symbol] != 0);
-    if (memcmp(book.names[symbol], m + ITCH_STOCK, ITCH_STOCK_BYTES) != 0)
-        return drop(&book_counters.drop_directory);
-    return -1;
+    if (m[0] == ITCH_SYSTEM_EVENT && (m[ITCH_EVENT] == ITCH_MARKET_OPENS || m[ITCH_EVENT] == ITCH_MARKET_CLOSES))
+        book.open = m[ITCH_EVENT] == ITCH_MARKET_OPENS;
+    return locate == 0 || m[0] == ITCH_SYSTEM_EVENT ? -1 : drop(&book_counters.drop_locate);
 }
 
 /* Counts a message of an unknown type, which may be a new one that no order depends on, or of a wrong length. */
@@ -461,24 +387,20 @@ HOT int book_take(struct bytes message)
     case ITCH_ADD_ATTRIBUTED:
         return take_add(m, symbol);
     case ITCH_EXECUTED:
-        return take_reduction(m, symbol, true, 0);
     case ITCH_EXECUTED_PRICE:
-        return take_executed_price(m, symbol);
     case ITCH_CANCEL:
-        return take_reduction(m, symbol, false, 0);
     case ITCH_DELETE:
-        return take_delete(m, symbol);
     case ITCH_REPLACE:
-        return take_replace(m, symbol);
+        return take_about_order(m, symbol);
     case ITCH_TRADE:
-        return take_trade(load_be32(m + ITCH_TRADE_PRICE), symbol);
+        return take_trade(symbol, load_be32(m + ITCH_TRADE_PRICE));
     case ITCH_CROSS:
-        return take_trade(load_be32(m + ITCH_CROSS_PRICE), symbol);
+        return take_trade(symbol, load_be32(m + ITCH_CROSS_PRICE));
     case ITCH_TRADING_ACTION:
     case ITCH_OPERATIONAL_HALT:
         return take_state(m, symbol);
     case ITCH_STOCK_DIRECTORY:
-        return take_directory_again(m, symbol);
+        return take_directory(m, locate);
     default: /* no book depends on the others */
         return -1;
     }

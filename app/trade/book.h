@@ -62,18 +62,17 @@ void book_warm(void);
 /* Asserts that the levels hold the shares of the orders. Slow: for tests. */
 void book_check(void);
 
-struct book_counters {
-    uint64_t messages, skipped; /* skipped: of symbols that nobody asked for */
-    uint64_t drop_type, drop_length, drop_locate, drop_directory, drop_side, drop_shares, drop_price;
-    uint64_t drop_known_reference, drop_unknown_reference, drop_excess, drop_orders_full, drop_levels_full;
-    uint64_t cleared;
-};
-extern struct book_counters book_counters;
-extern const struct counter_group book_counter_group;
-
-/* The levels of the pools. */
-struct book_levels {
-    uint64_t orders_used, orders_max, whole;
-};
-extern struct book_levels book_levels;
-extern const struct counter_group book_level_group;
+/* clang-format off */
+#define BOOK_COUNTERS(X) /* skipped: of symbols that nobody asked for */ \
+    X(messages) X(skipped) X(drop_type) X(drop_length) X(drop_locate) X(drop_directory) X(drop_side) X(drop_shares) \
+    X(drop_price) X(drop_known_reference) X(drop_unknown_reference) X(drop_excess) X(drop_orders_full) \
+    X(drop_levels_full) X(cleared)
+#define BOOK_LEVELS(X) X(orders_used) X(orders_max) X(whole)
+/* clang-format on */
+extern struct book_counters {
+    BOOK_COUNTERS(COUNTER_MEMBER)
+} book_counters;
+extern struct book_levels {
+    BOOK_LEVELS(COUNTER_MEMBER)
+} book_levels;
+extern const struct counter_group book_counter_group, book_level_group;
