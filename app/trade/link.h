@@ -13,14 +13,17 @@
 #define LINK_REFUSED_NS (30 * NS_PER_S) /* after a refused login: an account may be locked after a few */
 #define LINK_CONNECT_NS (3 * NS_PER_S)
 
+enum { LINK_MESSAGE_BYTES_MAX = 64 }; /* of ours; OUCH's have 47 at most */
+
 struct link {
     struct soup soup;
     int connection; /* -1: none */
-    bool wanted, connected, ended;
+    bool wanted;
     uint8_t *prepared; /* the owner's message in the connection's message area; NULL: none */
     const char *name;  /* for the log */
     struct endpoint to;
-    uint64_t since_ns, retry_ns;
+    uint64_t since_ns; /* the start of the latest connection; 0: none since the owner set it to 0 */
+    uint64_t retry_ns;
     bool failure_logged;
 };
 
@@ -28,7 +31,7 @@ struct link {
 void link_init(struct link *link, const char *name, const struct endpoint *to, const char *user, const char *password);
 
 /* Returns true if a message can be sent. */
-static inline bool link_is_up(const struct link *link) { return link->soup.state == SOUP_UP && !link->ended; }
+static inline bool link_is_up(const struct link *link) { return link->soup.state == SOUP_UP; }
 
 /* Takes an event of the link's connection. After TRANSPORT_DATA the caller takes messages by link_next until it
  * returns SOUP_NOTHING. */
@@ -38,7 +41,7 @@ void link_event(struct link *link, const struct transport_event *event, uint64_t
  * more is to be taken. */
 enum soup_event link_next(struct link *link, struct bytes *message, uint64_t now_ns);
 
-/* Sends a message, copied after a SoupBinTCP head. Returns false if it cannot leave now. */
+/* Sends a message of LINK_MESSAGE_BYTES_MAX at most, copied after a SoupBinTCP head. Returns false if it cannot leave now. */
 bool link_send(struct link *link, const uint8_t *message, uint32_t bytes, uint64_t now_ns);
 
 /* Connects, sends the packet that is due, and leaves a connection that is dead or not wanted. */

@@ -7,14 +7,11 @@
 #include "base/text.h"
 
 struct soup_counters soup_counters;
-static const struct counter counter_table[] = {
-    COUNTER("soup.", soup_counters, logins),          COUNTER("soup.", soup_counters, messages),
-    COUNTER("soup.", soup_counters, heartbeats),      COUNTER("soup.", soup_counters, debug),
-    COUNTER("soup.", soup_counters, new_sessions),    COUNTER("soup.", soup_counters, refused_user),
-    COUNTER("soup.", soup_counters, refused_session), COUNTER("soup.", soup_counters, ended),
-    COUNTER("soup.", soup_counters, drop_length),     COUNTER("soup.", soup_counters, drop_type),
-};
+#define ROW(name) COUNTER("soup.", soup_counters, name),
+static const struct counter counter_table[] = { SOUP_COUNTERS(ROW) };
 const struct counter_group soup_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+
+static const char blank_session[SOUP_SESSION_BYTES] = "          "; /* §2.1.4: asks for the current one */
 
 /* Writes text left-justified and padded with blanks. */
 static void write_padded(char *out, const char *text, size_t bytes)
@@ -35,24 +32,21 @@ void soup_init(struct soup *soup, const char *user, const char *password)
 
 void soup_forget(struct soup *soup)
 {
-    memset(soup->session, ' ', SOUP_SESSION_BYTES); /* §2.1.4: blanks ask for the current session */
+    memcpy(soup->session, blank_session, SOUP_SESSION_BYTES);
     soup->next_sequence = 1;
 }
 
 void soup_connected(struct soup *soup, uint64_t now_ns)
 {
     ASSERT(soup->state == SOUP_DOWN);
-    soup->state = SOUP_LOGIN;
-    soup->login_due = true;
+    soup->state = SOUP_CONNECTED;
     soup->received_ns = soup->sent_ns = now_ns;
-    soup->partial_bytes = soup->passed_bytes = 0;
-    soup->input = (struct bytes){ NULL, 0 };
+    soup->packet_bytes = 0;
 }
 
 void soup_closed(struct soup *soup)
 {
     soup->state = SOUP_DOWN;
-    soup->login_due = false;
     soup->input = (struct bytes){ NULL, 0 };
 }
 
@@ -65,74 +59,58 @@ void soup_data(struct soup *soup, struct bytes data, uint64_t now_ns)
 
 void soup_check(const struct soup *soup)
 {
-    ASSERT(soup->partial_bytes <= sizeof soup->partial && soup->passed_bytes <= soup->partial_bytes);
+    ASSERT(soup->packet_bytes <= sizeof soup->packet);
     ASSERT(soup->state != SOUP_DOWN || soup->input.count == 0);
-    ASSERT(!soup->login_due || soup->state == SOUP_LOGIN);
 }
 
-/* Moves bytes of the input to the partial packet until it has `bytes`. Returns true if it has them. */
-static bool gather(struct soup *soup, uint32_t bytes)
+/* Moves bytes of the input to the packet until it has `bytes`. Returns true if it has them. */
+static bool gather(struct soup *soup, size_t bytes)
 {
-    ASSERT(bytes <= sizeof soup->partial);
-    if (soup->partial_bytes < bytes) {
-        size_t more = min_size(bytes - soup->partial_bytes, soup->input.count);
-        memcpy(soup->partial + soup->partial_bytes, soup->input.data, more);
-        soup->partial_bytes += (uint32_t)more;
+    ASSERT(bytes <= sizeof soup->packet);
+    if (soup->packet_bytes < bytes && soup->input.count > 0) {
+        size_t more = min_size(bytes - soup->packet_bytes, soup->input.count);
+        memcpy(soup->packet + soup->packet_bytes, soup->input.data, more);
+        soup->packet_bytes += (uint32_t)more;
         soup->input = (struct bytes){ soup->input.data + more, soup->input.count - more };
     }
-    return soup->partial_bytes >= bytes;
+    return soup->packet_bytes >= bytes;
 }
 
-/* Returns the next whole packet, its type first: in place if the input has all of it. `count` 0: it has not come yet.
- * False: its length makes no sense. */
+/* Returns the next whole packet, its type first. `count` 0: it has not come yet. False: its length makes no sense. */
 static bool next_packet(struct soup *soup, struct bytes *packet)
 {
-    *packet = (struct bytes){ NULL, 0 };
-    if (soup->passed_bytes > 0)
-        soup->partial_bytes = soup->passed_bytes = 0;
-    const struct bytes in = soup->input;
-    if (soup->partial_bytes == 0 && in.count >= SOUP_HEAD_BYTES) {
-        size_t bytes = load_be16(in.data);
-        if (bytes == 0 || bytes > SOUP_PACKET_BYTES_MAX)
-            return false;
-        if (in.count >= 2 + bytes) {
-            *packet = (struct bytes){ in.data + 2, bytes };
-            soup->input = (struct bytes){ in.data + 2 + bytes, in.count - 2 - bytes };
-            return true;
-        }
-    }
-    if (in.count == 0 || !gather(soup, 2))
+    *packet = (struct bytes){ soup->packet + 2, 0 };
+    if (soup->packet_bytes > 2 && soup->packet_bytes == UINT32_C(2) + load_be16(soup->packet))
+        soup->packet_bytes = 0; /* the one before, which is taken */
+    if (!gather(soup, 2))
         return true;
-    uint32_t bytes = load_be16(soup->partial);
+    size_t bytes = load_be16(soup->packet);
     if (bytes == 0 || bytes > SOUP_PACKET_BYTES_MAX)
         return false;
-    if (gather(soup, 2 + bytes)) {
-        *packet = (struct bytes){ soup->partial + 2, bytes };
-        soup->passed_bytes = soup->partial_bytes;
-    }
+    if (gather(soup, 2 + bytes))
+        packet->count = bytes;
     return true;
 }
 
-/* Reads a sequence number: decimal digits, right-justified after blanks. */
-static bool read_sequence(const uint8_t *text, uint64_t *sequence)
+bool soup_read_number(struct bytes text, uint64_t *number)
 {
-    size_t at = 0;
-    while (at < SOUP_SEQUENCE_BYTES && text[at] == ' ')
-        at++;
-    return text_number((struct bytes){ text + at, SOUP_SEQUENCE_BYTES - at }, 1, UINT64_MAX / 4, sequence);
+    while (text.count > 0 && (text.data[0] == ' ' || text.data[0] == '0'))
+        text = (struct bytes){ text.data + 1, text.count - 1 };
+    while (text.count > 0 && text.data[text.count - 1] == ' ')
+        text.count--;
+    return text_number(text, 1, SOUP_SEQUENCE_MAX, number);
 }
 
 static enum soup_event take_accepted(struct soup *soup, struct bytes body)
 {
     uint64_t sequence;
-    if (soup->state != SOUP_LOGIN || body.count != SOUP_SESSION_BYTES + SOUP_SEQUENCE_BYTES
-        || !read_sequence(body.data + SOUP_SESSION_BYTES, &sequence))
+    if (soup->state == SOUP_UP || body.count != SOUP_SESSION_BYTES + SOUP_SEQUENCE_BYTES
+        || !soup_read_number((struct bytes){ body.data + SOUP_SESSION_BYTES, SOUP_SEQUENCE_BYTES }, &sequence))
         return SOUP_MALFORMED;
-    static const char blank[SOUP_SESSION_BYTES] = "          ";
-    bool other = memcmp(soup->session, blank, sizeof blank) != 0
+    bool other = memcmp(soup->session, blank_session, SOUP_SESSION_BYTES) != 0
                  && memcmp(soup->session, body.data, SOUP_SESSION_BYTES) != 0;
     other |= soup->lost_session || sequence != soup->next_sequence;
-    soup->lost_session = soup->login_due = soup->idle = false;
+    soup->lost_session = soup->idle = false;
     memcpy(soup->session, body.data, SOUP_SESSION_BYTES);
     soup->next_sequence = sequence;
     soup->state = SOUP_UP;
@@ -206,7 +184,7 @@ enum soup_event soup_next(struct soup *soup, struct bytes *message)
 uint32_t soup_due(const struct soup *soup, uint64_t now_ns, uint8_t packet[SOUP_LOGIN_BYTES])
 {
     ASSERT(soup->sent_ns <= now_ns);
-    if (soup->login_due) {
+    if (soup->state == SOUP_CONNECTED) {
         store_be16(packet, SOUP_LOGIN_BYTES - 2);
         packet[2] = 'L';
         uint8_t *at = packet + SOUP_HEAD_BYTES;
@@ -228,7 +206,8 @@ uint32_t soup_due(const struct soup *soup, uint64_t now_ns, uint8_t packet[SOUP_
 void soup_sent(struct soup *soup, uint64_t now_ns)
 {
     ASSERT(soup->state != SOUP_DOWN);
-    soup->login_due = false;
+    if (soup->state == SOUP_CONNECTED)
+        soup->state = SOUP_LOGIN;
     soup->sent_ns = now_ns;
 }
 

@@ -22,12 +22,14 @@ enum {
                        + SOUP_SEQUENCE_BYTES,
     SOUP_PACKET_BYTES_MAX = 512, /* longer ones end the connection; OUCH's and ITCH's have less than 100 */
 };
+#define SOUP_SEQUENCE_MAX (UINT64_C(1) << 62)
 #define SOUP_HEARTBEAT_NS (1 * NS_PER_S)  /* §2.2: after this time without a packet */
 #define SOUP_SILENCE_NS   (15 * NS_PER_S) /* §2.2: then the connection is dead */
 
 enum soup_state {
     SOUP_DOWN,
-    SOUP_LOGIN, /* connected, and not yet logged in */
+    SOUP_CONNECTED, /* the login is due */
+    SOUP_LOGIN,     /* sent, and not answered yet */
     SOUP_UP,
 };
 
@@ -46,13 +48,11 @@ struct soup {
     char user[SOUP_USER_BYTES], password[SOUP_PASSWORD_BYTES], session[SOUP_SESSION_BYTES];
     uint64_t next_sequence; /* the next sequenced message's number */
     uint64_t received_ns, sent_ns;
-    bool login_due, lost_session;
-    /* The server has sent a heartbeat, and no message since: all earlier messages have come. */
-    bool idle;
-    struct bytes input; /* borrowed between soup_data and SOUP_NOTHING */
-    uint32_t partial_bytes;
-    uint8_t partial[SOUP_HEAD_BYTES + SOUP_PACKET_BYTES_MAX]; /* a packet whose end has not come */
-    uint32_t passed_bytes;                                    /* the packet in `partial` that was returned */
+    bool lost_session;     /* the server does not have our session any more */
+    bool idle;             /* the server has sent a heartbeat, and no message since: all earlier messages have come */
+    struct bytes input;    /* borrowed between soup_data and SOUP_NOTHING */
+    uint32_t packet_bytes; /* gathered of the packet that comes, or of the whole one that was returned */
+    uint8_t packet[2 + SOUP_PACKET_BYTES_MAX];
 };
 
 /* Begins down, before the first login. The texts are copied. */
@@ -78,6 +78,9 @@ void soup_sent(struct soup *soup, uint64_t now_ns);
 /* Returns true if the server has been silent for too long. */
 bool soup_is_silent(const struct soup *soup, uint64_t now_ns);
 
+/* Reads a sequence number: decimal digits among blanks, perhaps with leading zeros. Returns false if it is none. */
+bool soup_read_number(struct bytes text, uint64_t *number);
+
 /* Writes the head of a client's unsequenced message of `bytes`. */
 static inline void soup_head(uint8_t head[SOUP_HEAD_BYTES], uint32_t bytes)
 {
@@ -88,10 +91,12 @@ static inline void soup_head(uint8_t head[SOUP_HEAD_BYTES], uint32_t bytes)
 /* Asserts the invariant. */
 void soup_check(const struct soup *soup);
 
-/* The counters of all sessions together. */
-struct soup_counters {
-    uint64_t logins, messages, heartbeats, debug, new_sessions;
-    uint64_t refused_user, refused_session, ended, drop_length, drop_type;
-};
-extern struct soup_counters soup_counters;
+/* clang-format off */
+#define SOUP_COUNTERS(X) /* of all sessions together */ \
+    X(logins) X(messages) X(heartbeats) X(debug) X(new_sessions) X(refused_user) X(refused_session) X(ended) \
+    X(drop_length) X(drop_type)
+/* clang-format on */
+extern struct soup_counters {
+    SOUP_COUNTERS(COUNTER_MEMBER)
+} soup_counters;
 extern const struct counter_group soup_counter_group;

@@ -37,33 +37,37 @@ enum {
 
 static_assert(RISK_OPEN_MAX < OUCH_ORDER_COUNT_MAX + 0, "an order that risk.open= permits finds a place");
 
-enum snapshot_state { SNAPSHOT_NONE, SNAPSHOT_CLEARING, SNAPSHOT_LOADING };
+/* clang-format off */
+#define TRADE_COUNTERS(X) \
+    X(turns) X(events) X(ticks) X(orders) X(waited) X(feed_losses) X(snapshots) X(drop_stranger) X(drop_snapshot)
+#define SWITCHES(X) X(stopped) X(feed_current) X(session_ready) X(market_open) /* each 0 or 1 */
+/* clang-format on */
 
 static struct trade {
     /* A tick touches the first lines. */
     _Alignas(64) strategy *strategy; /* NULL: nothing is ordered */
-    bool armed;                      /* orders may leave, as far as that changes seldom */
-    bool stopped, feed_heard;
-    uint64_t dirty;       /* a bit for each symbol that the strategy looks at later */
-    uint64_t all;         /* a bit for each symbol */
-    uint64_t sells_first; /* a bit for each symbol whose latest order bought */
+    bool stopped, feed_heard, cancel_all;
+    enum program_verdict verdict; /* the way home has begun */
+    uint64_t dirty;               /* a bit for each symbol that the strategy looks at later */
+    uint64_t sells_first;         /* a bit for each symbol whose latest order bought */
     uint64_t (*clock_ns)(void);
     uint64_t turn_ends_ns;
     uint64_t names[BOOK_SYMBOL_COUNT_MAX]; /* the symbols, as they stand in messages */
     struct link orders, snapshot;
     uint64_t rate_ns[RISK_RATE_MAX]; /* when the latest orders left */
     uint32_t rate_next;
-    bool cooled, query_due, cancel_all, feed_lost;
-    bool unsure;  /* the positions were unsure at the latest look */
-    bool settled; /* the orders' session has been ready since the start */
-    enum snapshot_state snapshot_state;
-    enum program_verdict verdict; /* the way home has begun */
+    bool cooled, query_due;
+    bool settled;        /* the orders' session has been ready since the start */
+    const char *trouble; /* what keeps orders back at the latest look; NULL: nothing */
     uint64_t leaving_ns, next_poll_ns, next_reconsider_ns, ns_per_cycle_32;
     struct {
-        uint64_t turns, events, ticks, orders, waited, feed_losses, snapshots, drop_stranger, drop_snapshot;
+        TRADE_COUNTERS(COUNTER_MEMBER)
     } counters;
     uint64_t refused[RISK_VERDICT_COUNT];
     bool said[COUNTER_SAID_COUNT_MAX];
+    struct {
+        SWITCHES(COUNTER_MEMBER)
+    } switches;
     struct {
         char names[SHOWN_VALUE_COUNT][SHOWN_NAME_BYTES];
         uint64_t values[SHOWN_VALUE_COUNT];
@@ -72,13 +76,8 @@ static struct trade {
 
 /* ---- statistics ---- */
 
-static const struct counter counter_table[] = {
-    COUNTER("trade.", trade.counters, turns),         COUNTER("trade.", trade.counters, events),
-    COUNTER("trade.", trade.counters, ticks),         COUNTER("trade.", trade.counters, orders),
-    COUNTER("trade.", trade.counters, waited),        COUNTER("trade.", trade.counters, feed_losses),
-    COUNTER("trade.", trade.counters, snapshots),     COUNTER("trade.", trade.counters, drop_stranger),
-    COUNTER("trade.", trade.counters, drop_snapshot),
-};
+#define ROW(name) COUNTER("trade.", trade.counters, name),
+static const struct counter counter_table[] = { TRADE_COUNTERS(ROW) };
 static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
 static const struct counter refused_table[] = {
@@ -98,17 +97,9 @@ static const struct counter refused_table[] = {
 };
 static const struct counter_group refused_group = { refused_table, ARRAY_COUNT(refused_table) };
 
-/* The switches, as 0 and 1. */
-static struct {
-    uint64_t stopped, feed_current, session_ready, market_open;
-} state_now;
-static const struct counter state_table[] = {
-    COUNTER("pool.trade_", state_now, stopped),
-    COUNTER("pool.trade_", state_now, feed_current),
-    COUNTER("pool.trade_", state_now, session_ready),
-    COUNTER("pool.trade_", state_now, market_open),
-};
-static const struct counter_group state_group = { state_table, ARRAY_COUNT(state_table) };
+#define SWITCH_ROW(name) COUNTER("pool.trade_", trade.switches, name),
+static const struct counter switch_table[] = { SWITCHES(SWITCH_ROW) };
+static const struct counter_group switch_group = { switch_table, ARRAY_COUNT(switch_table) };
 
 static struct histogram tick_to_order;
 static struct counter shown_table[TRADE_SHOWN_COUNT * SHOWN_VALUE_COUNT];
@@ -132,10 +123,10 @@ static void show(void)
         };
         memcpy(trade.shown[i].values, values, sizeof values);
     }
-    state_now.stopped = trade.stopped;
-    state_now.feed_current = trade.feed_heard && mold_is_current();
-    state_now.session_ready = ouch_is_ready();
-    state_now.market_open = book_market_is_open();
+    trade.switches.stopped = trade.stopped;
+    trade.switches.feed_current = trade.feed_heard && mold_is_current();
+    trade.switches.session_ready = ouch_is_ready();
+    trade.switches.market_open = book_market_is_open();
 }
 
 static void register_shown(void)
@@ -160,7 +151,6 @@ static const struct counter_group *const watched_groups[] = { &book_counter_grou
 
 static void register_statistics(void)
 {
-    memset(&state_now, 0, sizeof state_now);
     histogram_clear(&tick_to_order);
     stats_add_histogram("trade.tick_to_order", &tick_to_order);
     register_shown();
@@ -168,49 +158,40 @@ static void register_statistics(void)
         stats_add_counters(watched_groups[i]);
     stats_add_counters(&book_level_group);
     stats_add_counters(&ouch_level_group);
-    stats_add_counters(&state_group);
+    stats_add_counters(&switch_group);
     stats_add_counters(&shown_group);
     stats_set_ways("seen_to_decided_ns decided_to_published_ns published_to_kicked_ns");
     trace.fine = true;
 }
 
-/* Returns true for the counters of what should not happen. */
-static bool is_worth_saying(const char *name)
-{
-    static const char *const words[] = { "drop_", "refused_", "new_sessions", "backwards", "broken", "lost" };
-    for (size_t i = 0; i < ARRAY_COUNT(words); i++)
-        if (strstr(name, words[i]) != NULL)
-            return true;
-    return false;
-}
-
 /* Logs each thing that should not happen once, when it has happened first. */
 static void say_once(void)
 {
-    uint32_t number = 0;
+    static const char *const words[] = { "drop_", "refused_", "new_sessions", "backwards", "broken", "lost" };
+    bool *said = trade.said;
     for (size_t i = 0; i < ARRAY_COUNT(watched_groups); i++)
-        for (size_t k = 0; k < watched_groups[i]->count; k++, number++) {
+        for (size_t k = 0; k < watched_groups[i]->count; k++, said++) {
             const struct counter *c = &watched_groups[i]->counters[k];
-            ASSERT(number < COUNTER_SAID_COUNT_MAX);
-            if (*c->value == 0 || trade.said[number] || !is_worth_saying(c->name))
-                continue;
-            trade.said[number] = true;
-            log_line("trade: %s has risen to %llu; from now on it is counted and not logged", c->name,
-                     (unsigned long long)*c->value);
+            ASSERT(said < trade.said + COUNTER_SAID_COUNT_MAX);
+            for (size_t word = 0; *c->value != 0 && !*said && word < ARRAY_COUNT(words); word++)
+                if (strstr(c->name, words[word]) != NULL)
+                    log_line("trade: %s has risen to %llu; from now on it is counted and not logged", c->name,
+                             (unsigned long long)*c->value);
+            *said = *c->value != 0;
         }
 }
 
 /* ---- the start ---- */
 
-/* Decides if orders may leave, as far as it changes seldom. risk_check decides again before each. */
-static void update_armed(void)
+/* Returns true if orders may leave, as far as that changes seldom. risk_check decides again before each. */
+HOT static inline bool is_armed(void)
 {
-    bool armed = trade.strategy != NULL && !trade.stopped && trade.feed_heard && !trade.cancel_all
-                 && trade.verdict == PROGRAM_ON && link_is_up(&trade.orders) && ouch_is_ready() && ouch_is_sure();
-    if (armed && !trade.armed)
-        trade.dirty = trade.all;
-    trade.armed = armed;
+    return trade.strategy != NULL && !trade.stopped && trade.feed_heard && !trade.cancel_all
+           && trade.verdict == PROGRAM_ON && link_is_up(&trade.orders) && ouch_is_ready() && ouch_is_sure();
 }
+
+/* Returns a bit for each symbol. */
+static uint64_t all_symbols(void) { return UINT64_MAX >> (BOOK_SYMBOL_COUNT_MAX - trade_settings.symbol_count); }
 
 const char *trade_set(struct bytes word)
 {
@@ -221,7 +202,6 @@ const char *trade_set(struct bytes word)
         log_line("trade: %s by the operator", stop ? "stopped" : "started");
     trade.stopped = stop;
     trade.cancel_all |= stop;
-    update_armed();
     show();
     return NULL;
 }
@@ -235,7 +215,7 @@ const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
     ASSERT(machine->tsc_khz > 0 && machine->now_ns != NULL && s->strategy < ARRAY_COUNT(strategies));
     memset(&trade, 0, sizeof trade);
     trade.strategy = strategies[s->strategy];
-    trade.all = UINT64_MAX >> (BOOK_SYMBOL_COUNT_MAX - s->symbol_count);
+    trade.dirty = all_symbols();
     trade.clock_ns = machine->now_ns;
     trade.ns_per_cycle_32 = (NS_PER_MS << 32) / machine->tsc_khz;
     trade.next_poll_ns = now_ns;
@@ -390,7 +370,7 @@ HOT static inline void consider(uint32_t symbol, uint64_t now_ns)
 {
     struct strategy_order order;
     trade.dirty |= BIT(symbol);
-    if (!trade.armed || !mold_is_current())
+    if (!is_armed() || !mold_is_current())
         return;
     trade.dirty &= ~BIT(symbol);
     enum book_side side = trade.sells_first & BIT(symbol) ? BOOK_SELL : BOOK_BUY;
@@ -415,7 +395,6 @@ NOT_HOT static void cancel_all(uint64_t now_ns)
         if (!cancel(o, now_ns))
             return;
     trade.cancel_all = ouch_levels.open > 0;
-    update_armed();
 }
 
 /* ---- the feed ---- */
@@ -445,28 +424,16 @@ HOT static inline void take_feed(enum mold_line line, struct bytes datagram, uin
 
 /* ---- snapshots ---- */
 
-/* Reads the number of a snapshot's end: digits, perhaps after blanks or zeros, or before blanks. */
-static bool read_snapshot_end(struct bytes end, uint64_t *sequence)
-{
-    ASSERT(end.count > 0);
-    struct bytes digits = { end.data + 1, end.count - 1 };
-    while (digits.count > 0 && digits.data[digits.count - 1] == ' ')
-        digits.count--;
-    while (digits.count > 0 && (digits.data[0] == ' ' || digits.data[0] == '0'))
-        digits = (struct bytes){ digits.data + 1, digits.count - 1 };
-    return end.count == SNAPSHOT_END_BYTES && text_number(digits, 1, INT64_MAX / 4, sequence);
-}
-
 /* Ends a snapshot at the feed's message with which the books go on. After a malformed end it is loaded again. */
 static void snapshot_done(struct bytes end, uint64_t now_ns)
 {
     uint64_t sequence;
     trade.snapshot.wanted = false;
-    if (!read_snapshot_end(end, &sequence)) {
+    if (end.count != SNAPSHOT_END_BYTES
+        || !soup_read_number((struct bytes){ end.data + 1, SOUP_SEQUENCE_BYTES }, &sequence)) {
         trade.counters.drop_snapshot++;
         return;
     }
-    trade.snapshot_state = SNAPSHOT_NONE;
     trade.counters.snapshots++;
     mold_resume(sequence, now_ns);
     log_line("trade: the books have been rebuilt from a snapshot; the feed goes on at message %llu",
@@ -478,7 +445,7 @@ static void take_snapshot(uint64_t now_ns)
     struct bytes message;
     enum soup_event event;
     while ((event = link_next(&trade.snapshot, &message, now_ns)) <= SOUP_NEW_SESSION && event != SOUP_NOTHING) {
-        if (event != SOUP_MESSAGE || trade.snapshot_state != SNAPSHOT_LOADING || !trade.snapshot.wanted)
+        if (event != SOUP_MESSAGE || !trade.snapshot.wanted)
             continue;
         if (message.count > 0 && message.data[0] == 'G')
             snapshot_done(message, now_ns);
@@ -487,31 +454,25 @@ static void take_snapshot(uint64_t now_ns)
     }
 }
 
+/* Returns true if the books are to be forgotten: a gap cannot be filled, and no snapshot is being loaded. */
+static bool is_clearing(void)
+{
+    return mold_is_lost() && trade_settings.snapshot.address != 0 && !trade.snapshot.wanted
+           && trade.snapshot.connection < 0;
+}
+
 /* Rebuilds the books when the feed has a gap that cannot be filled: forgets them, then loads a snapshot. */
 static void poll_snapshot(void)
 {
-    ASSERT(trade.snapshot_state == SNAPSHOT_NONE || mold_is_lost());
-    bool ended = trade.snapshot.connection < 0 && trade.snapshot.since_ns != 0;
-    switch (trade.snapshot_state) {
-    case SNAPSHOT_NONE:
-        if (mold_is_lost() && trade_settings.snapshot.address != 0 && trade.snapshot.connection < 0)
-            trade.snapshot_state = SNAPSHOT_CLEARING;
-        break;
-    case SNAPSHOT_CLEARING:
-        if (!book_clear_slice())
-            break;
-        soup_forget(&trade.snapshot.soup);
-        trade.snapshot.wanted = true;
-        trade.snapshot.since_ns = 0;
-        trade.snapshot_state = SNAPSHOT_LOADING;
-        break;
-    case SNAPSHOT_LOADING:
-        if (ended) { /* the connection broke: what it brought is not whole */
-            trade.snapshot.wanted = false;
-            trade.snapshot_state = SNAPSHOT_CLEARING;
-        }
-        break;
-    }
+    struct link *link = &trade.snapshot;
+    ASSERT(!link->wanted || mold_is_lost());
+    if (link->wanted && link->connection < 0 && link->since_ns != 0)
+        link->wanted = false; /* the connection broke: what it brought is not whole */
+    if (!is_clearing() || !book_clear_slice())
+        return;
+    soup_forget(&link->soup);
+    link->wanted = true;
+    link->since_ns = 0;
 }
 
 /* ---- the orders' session ---- */
@@ -531,7 +492,6 @@ static void take_responses(uint64_t now_ns)
         trade.query_due = true;
         trade.cancel_all |= (trade_settings.cancel_on_loss || trade.stopped) && ouch_levels.open > 0;
     }
-    update_armed();
 }
 
 /* Asks for the next reference after a login, and notes when all is known. After a start the exchange repeats the whole
@@ -539,16 +499,13 @@ static void take_responses(uint64_t now_ns)
 static void poll_session(uint64_t now_ns)
 {
     static const uint8_t query = 'Q';
-    ASSERT(!trade.armed || ouch_is_ready());
     if (trade.query_due && link_send(&trade.orders, &query, 1, now_ns))
         trade.query_due = false;
-    bool was_ready = ouch_is_ready();
     bool all_came = trade.settled || trade.orders.soup.idle;
-    if (!was_ready && link_is_up(&trade.orders) && all_came && ouch_settle(now_ns)) {
+    if (!ouch_is_ready() && link_is_up(&trade.orders) && all_came && ouch_settle(now_ns)) {
         trade.settled = true;
         log_line("orders: ready, %llu open, next reference %llu", (unsigned long long)ouch_levels.open,
                  (unsigned long long)ouch_levels.next_reference);
-        update_armed();
     }
 }
 
@@ -557,17 +514,16 @@ static void poll_session(uint64_t now_ns)
 NOT_HOT static void take_other_event(const struct transport_event *event, uint64_t now_ns)
 {
     const struct trade_settings *s = &trade_settings;
-    if (event->kind == TRANSPORT_DATAGRAM && event->port == s->rerequest_port && s->rerequest.address != 0) {
+    const bool is_datagram = event->kind == TRANSPORT_DATAGRAM;
+    if (is_datagram && event->port == s->rerequest_port && s->rerequest.address != 0) {
         if (event->address == s->rerequest.address && event->peer_port == s->rerequest.port)
             take_feed(MOLD_REREQUEST, event->payload, now_ns);
         else
             trade.counters.drop_stranger++;
-    } else if (event->kind == TRANSPORT_DATAGRAM || event->kind == TRANSPORT_ACCEPTED || event->connection < 0) {
-        service_event(event, now_ns);
-    } else if (event->connection == trade.orders.connection) {
+    } else if (!is_datagram && event->connection == trade.orders.connection) {
         link_event(&trade.orders, event, now_ns);
         take_responses(now_ns);
-    } else if (event->connection == trade.snapshot.connection) {
+    } else if (!is_datagram && event->connection == trade.snapshot.connection) {
         link_event(&trade.snapshot, event, now_ns);
         take_snapshot(now_ns);
     } else {
@@ -596,31 +552,28 @@ HOT static inline void take_event(const struct transport_event *event, uint64_t 
 
 /* ---- timers ---- */
 
-/* Notes if the feed is there and the books follow it. Its loss stops the strategy until it is back. */
-static void watch_feed(uint64_t now_ns)
+/* Notes what keeps the strategy from looking after its orders, and cancels them. */
+static void watch(uint64_t now_ns)
 {
-    ASSERT(mold_heard_ns() <= now_ns);
-    trade.feed_heard = mold_heard_ns() != 0 && now_ns - mold_heard_ns() < trade_settings.feed_timeout_ns;
-    bool lost = !trade.feed_heard || mold_is_lost() || mold_has_ended() || !book_is_whole();
-    if (lost != trade.feed_lost && mold_heard_ns() != 0)
-        log_line("feed: %s", !lost              ? "current"
-                             : mold_has_ended() ? "the session has ended"
-                             : mold_is_lost()   ? "a gap cannot be filled"
-                             : trade.feed_heard ? "a message contradicts the books, or finds them full"
-                                                : "silent");
-    if (lost && !trade.feed_lost && mold_heard_ns() != 0) {
-        trade.counters.feed_losses++;
-        trade.cancel_all |= trade_settings.cancel_on_loss;
-    }
-    trade.feed_lost = lost;
-}
-
-/* Cancels all orders when the positions become unsure: the strategy does not look after them any more. */
-static void watch_positions(void)
-{
-    bool unsure = !ouch_is_sure();
-    trade.cancel_all |= unsure && !trade.unsure && trade_settings.cancel_on_loss;
-    trade.unsure = unsure;
+    static const char unsure[] = "a response contradicts the orders";
+    const uint64_t heard_ns = mold_heard_ns();
+    ASSERT(heard_ns <= now_ns);
+    trade.feed_heard = heard_ns != 0 && now_ns - heard_ns < trade_settings.feed_timeout_ns;
+    const char *trouble = NULL;
+    if (heard_ns != 0)
+        trouble = mold_has_ended()    ? "the feed's session has ended"
+                  : mold_is_lost()    ? "a gap of the feed cannot be filled"
+                  : !trade.feed_heard ? "the feed is silent"
+                  : !book_is_whole()  ? "a message contradicts the books, or finds them full"
+                                      : NULL;
+    if (trouble == NULL && !ouch_is_sure())
+        trouble = unsure;
+    if (trouble == trade.trouble)
+        return;
+    log_line("trade: %s", trouble != NULL ? trouble : "the feed is current");
+    trade.trouble = trouble;
+    trade.counters.feed_losses += trouble != NULL && trouble != unsure;
+    trade.cancel_all |= trouble != NULL && trade_settings.cancel_on_loss;
 }
 
 void trade_check(void)
@@ -640,13 +593,11 @@ NOT_HOT static void poll_timers(uint64_t now_ns)
     link_poll(&trade.orders, now_ns);
     link_poll(&trade.snapshot, now_ns);
     poll_session(now_ns);
-    watch_feed(now_ns);
-    watch_positions();
-    update_armed();
+    watch(now_ns);
     if (now_ns >= trade.next_reconsider_ns) {
         trade.next_reconsider_ns = now_ns + RECONSIDER_NS;
         ouch_retry_cancels();
-        trade.dirty = trade.all;
+        trade.dirty = all_symbols();
     }
     show();
     say_once();
@@ -670,7 +621,6 @@ NOT_HOT static enum program_verdict leave(enum program_verdict verdict, uint64_t
         trade.verdict = verdict;
         trade.leaving_ns = now_ns;
         trade.cancel_all = trade_settings.cancel_on_exit && ouch_levels.open > 0;
-        update_armed();
         log_line("trade: leaving with %llu open orders", (unsigned long long)ouch_levels.open);
     }
     show(); /* the last responses may have moved the positions */
@@ -683,7 +633,7 @@ NOT_HOT static enum program_verdict leave(enum program_verdict verdict, uint64_t
 /* Lets the strategy look at the symbols that it could not look at before, until the turn is over. */
 NOT_HOT static void consider_more(uint64_t now_ns)
 {
-    ASSERT(trade.armed);
+    ASSERT(is_armed());
     for (uint32_t symbol = 0; symbol < trade_settings.symbol_count && !turn_is_over(); symbol++)
         if (trade.dirty & BIT(symbol))
             consider(symbol, now_ns);
@@ -710,7 +660,7 @@ __attribute__((noinline)) static enum program_verdict idle_turn(unsigned events,
     rerequest(now_ns);
     if (trade.cancel_all)
         cancel_all(now_ns);
-    if (trade.dirty != 0 && trade.armed)
+    if (trade.dirty != 0 && is_armed())
         consider_more(now_ns);
     prepare();
     poll_snapshot();
@@ -739,8 +689,8 @@ HOT enum program_verdict trade_turn(uint64_t now_ns)
 
 uint64_t trade_next_deadline_ns(uint64_t now_ns)
 {
-    bool works = mold_has_backlog() || trade.snapshot_state == SNAPSHOT_CLEARING || trade.cooled
-                 || (trade.armed && trade.dirty != 0 && mold_is_current());
+    bool works = mold_has_backlog() || is_clearing() || trade.cooled
+                 || (trade.dirty != 0 && is_armed() && mold_is_current());
     if (works)
         return now_ns;
     return min_ns(min_ns(service_next_deadline_ns(now_ns), mold_next_deadline_ns()), trade.next_poll_ns);

@@ -17,6 +17,12 @@ BEFORE_EACH()
     soup_connected(&soup, now_ns);
 }
 
+static void connect_again(void)
+{
+    soup_closed(&soup);
+    soup_connected(&soup, now_ns);
+}
+
 /* Returns the first event of some bytes, which end where their memory ends. */
 static enum soup_event take(uint32_t bytes, uint8_t *message, size_t *message_bytes)
 {
@@ -63,8 +69,7 @@ TEST(next_login_goes_on_where_the_session_was)
     for (int i = 0; i < 3; i++)
         assert_int_equal(take(soup_packet(stream, 'S', "x", 1), NULL, NULL), SOUP_MESSAGE);
     assert_int_equal(take(soup_packet(stream, '+', "debug", 5), NULL, NULL), SOUP_NOTHING);
-    soup_closed(&soup);
-    soup_connected(&soup, now_ns);
+    connect_again();
     soup_due(&soup, now_ns, packet);
     assert_memory_equal(packet + 2 + 1 + 16, "S1                           4", 30);
     soup_sent(&soup, now_ns);
@@ -75,18 +80,14 @@ TEST(other_session_or_number_is_said)
 {
     log_in(1);
     take(soup_packet(stream, 'S', "x", 1), NULL, NULL);
-    soup_closed(&soup);
-    soup_connected(&soup, now_ns);
+    connect_again();
     assert_int_equal(take(soup_accepted(stream, "S2", 2), NULL, NULL), SOUP_NEW_SESSION);
-    soup_closed(&soup);
-    soup_connected(&soup, now_ns);
+    connect_again();
     assert_int_equal(take(soup_accepted(stream, "S2", 1), NULL, NULL), SOUP_NEW_SESSION);
     assert_int_equal(soup_counters.new_sessions, 2);
-    soup_closed(&soup);
-    soup_connected(&soup, now_ns);
+    connect_again();
     assert_int_equal(take(soup_packet(stream, 'J', "S", 1), NULL, NULL), SOUP_REFUSED);
-    soup_closed(&soup);
-    soup_connected(&soup, now_ns);
+    connect_again();
     assert_int_equal(take(soup_accepted(stream, "S3", 1), NULL, NULL), SOUP_NEW_SESSION);
 }
 
@@ -94,8 +95,7 @@ TEST(refusal_and_end_are_events)
 {
     assert_int_equal(take(soup_packet(stream, 'J', "A", 1), NULL, NULL), SOUP_REFUSED);
     assert_int_equal(soup_counters.refused_user, 1);
-    soup_closed(&soup);
-    soup_connected(&soup, now_ns);
+    connect_again();
     log_in(1);
     assert_int_equal(take(soup_packet(stream, 'Z', NULL, 0), NULL, NULL), SOUP_ENDED);
 }
@@ -103,16 +103,17 @@ TEST(refusal_and_end_are_events)
 TEST(malformed_packets_end_the_connection)
 {
     assert_int_equal(take(soup_packet(stream, 'S', "x", 1), NULL, NULL), SOUP_MALFORMED); /* before the login */
-    soup_closed(&soup);
-    soup_connected(&soup, now_ns);
+    connect_again();
     assert_int_equal(take(soup_packet(stream, 'A', "short", 5), NULL, NULL), SOUP_MALFORMED);
     assert_int_equal(take(soup_accepted(stream, "S1", 0), NULL, NULL), SOUP_MALFORMED); /* numbers begin at 1 */
     log_in(1);
     store_be16(stream, 0);
     assert_int_equal(take(3, NULL, NULL), SOUP_MALFORMED);
+    connect_again();
     store_be16(stream, SOUP_PACKET_BYTES_MAX + 1);
     assert_int_equal(take(3, NULL, NULL), SOUP_MALFORMED);
     assert_int_equal(soup_counters.drop_length, 2);
+    connect_again();
     assert_int_equal(take(soup_packet(stream, 'Q', NULL, 0), NULL, NULL), SOUP_MALFORMED);
     assert_int_equal(soup_counters.drop_type, 1);
 }
@@ -145,8 +146,7 @@ TEST(server_is_idle_from_its_heartbeat_to_the_next_message)
     take(soup_packet(stream, 'S', "x", 1), NULL, NULL);
     assert_false(soup.idle);
     take(soup_packet(stream, 'H', NULL, 0), NULL, NULL);
-    soup_closed(&soup);
-    soup_connected(&soup, now_ns);
+    connect_again();
     take(soup_accepted(stream, "S1", 2), NULL, NULL);
     assert_false(soup.idle);
 }
