@@ -38,23 +38,15 @@ struct risk_order {
     uint32_t replaced_shares; /* the open shares of the order that goes; 0: none does */
 };
 
-enum risk_verdict {
-    RISK_PASSED,
-    RISK_STOPPED,
-    RISK_FEED,
-    RISK_BOOK,
-    RISK_MARKET,
-    RISK_SESSION,
-    RISK_PRICE,
-    RISK_COLLAR,
-    RISK_SHARES,
-    RISK_NOTIONAL,
-    RISK_POSITION,
-    RISK_SHORT,
-    RISK_OPEN,
-    RISK_RATE,
-    RISK_VERDICT_COUNT,
-};
+/* The limits in the order in which they are checked; each with the name of its counter. */
+/* clang-format off */
+#define RISK_LIMITS(X) \
+    X(STOPPED, stopped) X(FEED, feed) X(BOOK, book) X(MARKET, market) X(SESSION, session) X(PRICE, price) \
+    X(COLLAR, collar) X(SHARES, shares) X(NOTIONAL, notional) X(POSITION, position) X(SHORT, short) X(OPEN, open) \
+    X(RATE, rate)
+#define RISK_VERDICT(verdict, name) RISK_##verdict,
+enum risk_verdict { RISK_PASSED, RISK_LIMITS(RISK_VERDICT) RISK_VERDICT_COUNT };
+/* clang-format on */
 
 /* Returns RISK_PASSED, or the first limit that the order breaks. The position is the worst that may come: all live
  * orders of the side are executed, and this one. */

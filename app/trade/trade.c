@@ -80,21 +80,8 @@ static struct trade {
 static const struct counter counter_table[] = { TRADE_COUNTERS(ROW) };
 static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
-static const struct counter refused_table[] = {
-    { "risk.refused_stopped", &trade.refused[RISK_STOPPED] },
-    { "risk.refused_feed", &trade.refused[RISK_FEED] },
-    { "risk.refused_book", &trade.refused[RISK_BOOK] },
-    { "risk.refused_market", &trade.refused[RISK_MARKET] },
-    { "risk.refused_session", &trade.refused[RISK_SESSION] },
-    { "risk.refused_price", &trade.refused[RISK_PRICE] },
-    { "risk.refused_collar", &trade.refused[RISK_COLLAR] },
-    { "risk.refused_shares", &trade.refused[RISK_SHARES] },
-    { "risk.refused_notional", &trade.refused[RISK_NOTIONAL] },
-    { "risk.refused_position", &trade.refused[RISK_POSITION] },
-    { "risk.refused_short", &trade.refused[RISK_SHORT] },
-    { "risk.refused_open", &trade.refused[RISK_OPEN] },
-    { "risk.refused_rate", &trade.refused[RISK_RATE] },
-};
+#define REFUSED_ROW(verdict, name) { "risk.refused_" #name, &trade.refused[RISK_##verdict] },
+static const struct counter refused_table[] = { RISK_LIMITS(REFUSED_ROW) };
 static const struct counter_group refused_group = { refused_table, ARRAY_COUNT(refused_table) };
 
 #define SWITCH_ROW(name) COUNTER("pool.trade_", trade.switches, name),
