@@ -23,8 +23,8 @@ enum {
     TRANSPORT_CONNECTION_COUNT_LIMIT = 1024, /* the upper bound, for programs that ask for more */
     TRANSPORT_DATA_BYTES_MAX = 8 * 1024,     /* in one event */
     TRANSPORT_MESSAGE_BYTES_MAX = 1400,      /* head of a POST (<= 376) and 1024 digits */
-    TRANSPORT_DATAGRAM_BYTES_MAX = 1400,
-    TRANSPORT_DATAGRAM_HEAD_BYTES = 28, /* the IPv4 and UDP headers within the MTU */
+    TRANSPORT_DATAGRAM_BYTES_MAX = 1472,     /* an Ethernet frame's, after the IPv4 and UDP headers */
+    TRANSPORT_DATAGRAM_HEAD_BYTES = 28,      /* the IPv4 and UDP headers within the MTU */
     TRANSPORT_UDP_PORT_COUNT_MAX = 4,
     TRANSPORT_GROUP_COUNT_MAX = NETDEV_GROUP_COUNT_MAX - 1, /* multicast groups */
     TRANSPORT_LISTENER_COUNT_MAX = 4,
