@@ -60,29 +60,21 @@ void link_event(struct link *link, const struct transport_event *event, uint64_t
 
 enum soup_event link_next(struct link *link, struct bytes *message, uint64_t now_ns)
 {
+    static const char *const failures[] = {
+        [SOUP_REFUSED] = "the login was refused",
+        [SOUP_ENDED] = "the session has ended",
+        [SOUP_MALFORMED] = "sent a malformed packet",
+    };
     if (link->soup.state == SOUP_DOWN)
         return SOUP_NOTHING;
     ASSERT(link->connection >= 0);
     enum soup_event event = soup_next(&link->soup, message);
-    switch (event) {
-    case SOUP_NOTHING:
-    case SOUP_MESSAGE:
-        break;
-    case SOUP_LOGGED_IN:
-    case SOUP_NEW_SESSION:
+    if (event == SOUP_LOGGED_IN || event == SOUP_NEW_SESSION) {
         link->failure_logged = false;
         log_line("%s %pI4h:%u: logged in to session %.10s, next message %llu", link->name, &link->to.address,
                  link->to.port, link->soup.session, (unsigned long long)link->soup.next_sequence);
-        break;
-    case SOUP_REFUSED:
-        leave(link, "the login was refused", LINK_REFUSED_NS, now_ns);
-        break;
-    case SOUP_ENDED:
-        leave(link, "the session has ended", LINK_REFUSED_NS, now_ns);
-        break;
-    case SOUP_MALFORMED:
-        leave(link, "sent a malformed packet", LINK_RETRY_NS, now_ns);
-        break;
+    } else if (event != SOUP_NOTHING && event != SOUP_MESSAGE) {
+        leave(link, failures[event], event == SOUP_MALFORMED ? LINK_RETRY_NS : LINK_REFUSED_NS, now_ns);
     }
     return event;
 }

@@ -27,7 +27,7 @@ struct link {
     bool failure_logged;
 };
 
-/* Begins without a connection. The name must stay valid. */
+/* Begins without a connection. The texts are borrowed for the run. */
 void link_init(struct link *link, const char *name, const struct endpoint *to, const char *user, const char *password);
 
 /* Returns true if a message can be sent. */

@@ -13,20 +13,11 @@ const struct counter_group soup_counter_group = { counter_table, ARRAY_COUNT(cou
 
 static const char blank_session[SOUP_SESSION_BYTES] = "          "; /* §2.1.4: asks for the current one */
 
-/* Writes text left-justified and padded with blanks. */
-static void write_padded(char *out, const char *text, size_t bytes)
-{
-    size_t count = strlen(text);
-    ASSERT(count <= bytes);
-    memset(out, ' ', bytes);
-    memcpy(out, text, count);
-}
-
 void soup_init(struct soup *soup, const char *user, const char *password)
 {
     memset(soup, 0, sizeof *soup);
-    write_padded(soup->user, user, SOUP_USER_BYTES);
-    write_padded(soup->password, password, SOUP_PASSWORD_BYTES);
+    soup->user = user;
+    soup->password = password;
     soup_forget(soup);
 }
 
@@ -187,13 +178,10 @@ uint32_t soup_due(const struct soup *soup, uint64_t now_ns, uint8_t packet[SOUP_
     if (soup->state == SOUP_CONNECTED) {
         store_be16(packet, SOUP_LOGIN_BYTES - 2);
         packet[2] = 'L';
-        uint8_t *at = packet + SOUP_HEAD_BYTES;
-        memcpy(at, soup->user, SOUP_USER_BYTES);
-        memcpy(at += SOUP_USER_BYTES, soup->password, SOUP_PASSWORD_BYTES);
-        memcpy(at += SOUP_PASSWORD_BYTES, soup->session, SOUP_SESSION_BYTES);
-        char digits[SOUP_SEQUENCE_BYTES + 1];
-        format(digits, sizeof digits, "%20llu", (unsigned long long)soup->next_sequence);
-        memcpy(at + SOUP_SESSION_BYTES, digits, SOUP_SEQUENCE_BYTES);
+        char text[SOUP_LOGIN_BYTES - SOUP_HEAD_BYTES + 1];
+        format(text, sizeof text, "%-6.6s%-10.10s%-10.10s%20llu", soup->user, soup->password, soup->session,
+               (unsigned long long)soup->next_sequence);
+        memcpy(packet + SOUP_HEAD_BYTES, text, sizeof text - 1);
         return SOUP_LOGIN_BYTES;
     }
     if (soup->state != SOUP_UP || now_ns - soup->sent_ns < SOUP_HEARTBEAT_NS)

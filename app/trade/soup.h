@@ -45,7 +45,8 @@ enum soup_event {
 
 struct soup {
     enum soup_state state;
-    char user[SOUP_USER_BYTES], password[SOUP_PASSWORD_BYTES], session[SOUP_SESSION_BYTES];
+    const char *user, *password;
+    char session[SOUP_SESSION_BYTES];
     uint64_t next_sequence; /* the next sequenced message's number */
     uint64_t received_ns, sent_ns;
     bool lost_session;     /* the server does not have our session any more */
@@ -55,7 +56,7 @@ struct soup {
     uint8_t packet[2 + SOUP_PACKET_BYTES_MAX];
 };
 
-/* Begins down, before the first login. The texts are copied. */
+/* Begins down, before the first login. The texts are borrowed for the run. */
 void soup_init(struct soup *soup, const char *user, const char *password);
 
 /* Forgets the session, so that the next login asks for the first message of any. */
