@@ -13,7 +13,7 @@
 #define LINK_REFUSED_NS (30 * NS_PER_S) /* after a refused login: an account may be locked after a few */
 #define LINK_CONNECT_NS (3 * NS_PER_S)
 
-enum { LINK_MESSAGE_BYTES_MAX = 64 }; /* of ours; OUCH's have 47 at most */
+enum { LINK_MESSAGE_BYTES_MAX = 64 }; /* that we send; OUCH's have 47 at most */
 
 struct link {
     struct soup soup;
@@ -22,7 +22,7 @@ struct link {
     uint8_t *prepared; /* the owner's message in the connection's message area; NULL: none */
     const char *name;  /* for the log */
     struct endpoint to;
-    uint64_t since_ns; /* the start of the latest connection; 0: none since the owner set it to 0 */
+    uint64_t since_ns; /* when the latest connection was begun; an owner may clear it */
     uint64_t retry_ns;
     bool failure_logged;
 };
@@ -41,7 +41,8 @@ void link_event(struct link *link, const struct transport_event *event, uint64_t
  * more is to be taken. */
 enum soup_event link_next(struct link *link, struct bytes *message, uint64_t now_ns);
 
-/* Sends a message of LINK_MESSAGE_BYTES_MAX at most, copied after a SoupBinTCP head. Returns false if it cannot leave now. */
+/* Sends a message of LINK_MESSAGE_BYTES_MAX at most, copied after a SoupBinTCP head. Returns false if it cannot leave
+ * now. */
 bool link_send(struct link *link, const uint8_t *message, uint32_t bytes, uint64_t now_ns);
 
 /* Connects, sends the packet that is due, and leaves a connection that is dead or not wanted. */

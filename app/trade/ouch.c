@@ -136,7 +136,7 @@ static void keep(struct ouch_order *o)
 {
     ASSERT(o->next_reference != 0);
     o->next_reference = o->next_shares = 0;
-    o->cancelling = false; /* it was the replacement's */
+    o->cancelling = false; /* only the replacement's cancellation was asked for */
     if (is_live(o))
         o->state = OUCH_OPEN;
 }

@@ -37,7 +37,7 @@ enum ouch_order_state {
 /* An order keeps its place when it is replaced. */
 struct ouch_order {
     uint32_t reference, price, open_shares;
-    uint32_t next_reference, next_shares; /* of a replacement without a response; 0: none */
+    uint32_t next_reference, next_shares; /* the replacement's that is under way; 0: none */
     uint8_t state, side, symbol;
     bool executed; /* some shares of the order, or of one that it has replaced */
     bool cancelling;

@@ -49,10 +49,11 @@ struct soup {
     char session[SOUP_SESSION_BYTES];
     uint64_t next_sequence; /* the next sequenced message's number */
     uint64_t received_ns, sent_ns;
-    bool lost_session;     /* the server does not have our session any more */
-    bool idle;             /* the server has sent a heartbeat, and no message since: all earlier messages have come */
+    bool lost_session; /* the server does not have our session any more */
+    /* The server has sent a heartbeat, and no message since: all earlier messages have come. */
+    bool idle;
     struct bytes input;    /* borrowed between soup_data and SOUP_NOTHING */
-    uint32_t packet_bytes; /* gathered of the packet that comes, or of the whole one that was returned */
+    uint32_t packet_bytes; /* gathered so far, or of the packet that was returned */
     uint8_t packet[2 + SOUP_PACKET_BYTES_MAX];
 };
 
@@ -93,7 +94,7 @@ static inline void soup_head(uint8_t head[SOUP_HEAD_BYTES], uint32_t bytes)
 void soup_check(const struct soup *soup);
 
 /* clang-format off */
-#define SOUP_COUNTERS(X) /* of all sessions together */ \
+#define SOUP_COUNTERS(X) /* all sessions' together */ \
     X(logins) X(messages) X(heartbeats) X(debug) X(new_sessions) X(refused_user) X(refused_session) X(ended) \
     X(drop_length) X(drop_type)
 /* clang-format on */

@@ -1,5 +1,5 @@
 /* The seam between the market and a strategy: a change of a book in, at most one order of each side out. A strategy has
- * no clock and no memory: its arguments are all that it may know. Each order passes app/trade/risk.h before it leaves. */
+ * no clock and no memory: its arguments are all that it knows. Each order passes app/trade/risk.h before it leaves. */
 #pragma once
 
 #include <stdbool.h>

@@ -27,6 +27,8 @@ enum {
     TURN_NS = 20 * NS_PER_US, /* after this a turn begins no further piece of work */
     POLL_NS = NS_PER_MS,      /* from one check of the timers to the next */
     RECONSIDER_NS = 100 * NS_PER_MS,
+    EVENTS_PER_TURN_MAX = 64,
+    SHOWN_COUNT_MAX = 16, /* symbols on the status page */
     SHOWN_VALUE_COUNT = 7,
     SHOWN_NAME_BYTES = 32,
     COUNTER_SAID_COUNT_MAX = 128,
@@ -58,7 +60,7 @@ static struct trade {
     uint32_t rate_next;
     bool cooled, query_due;
     bool settled;        /* the orders' session has been ready since the start */
-    const char *trouble; /* what keeps orders back at the latest look; NULL: nothing */
+    const char *trouble; /* the reason at the latest look why orders stay back; NULL: none */
     uint64_t leaving_ns, next_poll_ns, next_reconsider_ns, ns_per_cycle_32;
     struct {
         TRADE_COUNTERS(COUNTER_MEMBER)
@@ -71,7 +73,7 @@ static struct trade {
     struct {
         char names[SHOWN_VALUE_COUNT][SHOWN_NAME_BYTES];
         uint64_t values[SHOWN_VALUE_COUNT];
-    } shown[TRADE_SHOWN_COUNT];
+    } shown[SHOWN_COUNT_MAX];
 } trade;
 
 /* ---- statistics ---- */
@@ -89,14 +91,14 @@ static const struct counter switch_table[] = { SWITCHES(SWITCH_ROW) };
 static const struct counter_group switch_group = { switch_table, ARRAY_COUNT(switch_table) };
 
 static struct histogram tick_to_order;
-static struct counter shown_table[TRADE_SHOWN_COUNT * SHOWN_VALUE_COUNT];
+static struct counter shown_table[SHOWN_COUNT_MAX * SHOWN_VALUE_COUNT];
 static struct counter_group shown_group = { shown_table, 0 };
 
 /* Copies the best prices, the position and the open shares of the first symbols to where the page reads them. */
 static void show(void)
 {
     ASSERT(trade_settings.symbol_count > 0);
-    for (uint32_t i = 0; i < min_u32(trade_settings.symbol_count, TRADE_SHOWN_COUNT); i++) {
+    for (uint32_t i = 0; i < min_u32(trade_settings.symbol_count, SHOWN_COUNT_MAX); i++) {
         const struct book_top *top = book_top(i);
         const struct ouch_symbol *own = ouch_symbol(i);
         const uint64_t values[SHOWN_VALUE_COUNT] = {
@@ -121,7 +123,7 @@ static void register_shown(void)
     static const char *const values[SHOWN_VALUE_COUNT] = { "bid",   "ask",      "last",     "long",
                                                            "short", "open_buy", "open_sell" };
     shown_group.count = 0;
-    for (uint32_t i = 0; i < min_u32(trade_settings.symbol_count, TRADE_SHOWN_COUNT); i++)
+    for (uint32_t i = 0; i < min_u32(trade_settings.symbol_count, SHOWN_COUNT_MAX); i++)
         for (uint32_t k = 0; k < SHOWN_VALUE_COUNT; k++) {
             char *name = trade.shown[i].names[k];
             int bytes = ITCH_STOCK_BYTES;
@@ -668,7 +670,7 @@ HOT enum program_verdict trade_turn(uint64_t now_ns)
     trade.turn_ends_ns = now_ns + TURN_NS;
     while (transport_poll(now_ns, &event)) {
         take_event(&event, now_ns);
-        if (++events == TRADE_EVENTS_PER_TURN_MAX || turn_is_over())
+        if (++events == EVENTS_PER_TURN_MAX || turn_is_over())
             break;
     }
     return idle_turn(events, now_ns);

@@ -7,11 +7,6 @@
 #include "app/program.h"
 #include "base/bytes.h"
 
-enum {
-    TRADE_EVENTS_PER_TURN_MAX = 64,
-    TRADE_SHOWN_COUNT = 16, /* symbols on the status page */
-};
-
 /* Empties the books and binds the ports. NULL, or a message. */
 const char *trade_init(const struct program_machine *machine, uint64_t now_ns);
 
