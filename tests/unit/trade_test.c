@@ -133,12 +133,17 @@ static void open_market(void)
     feed(itch_add(m, LOCATE, 2, 'S', 500, PRICE + 10000));
 }
 
-static void start_ready(const char *words)
+static void start_session(const char *words, uint32_t next_reference)
 {
     start(words);
-    log_in("S1", 1);
+    log_in("S1", next_reference);
     be_idle();
     pass(2 * OUCH_QUIET_NS);
+}
+
+static void start_ready(const char *words)
+{
+    start_session(words, 1);
     open_market();
     pass(10 * NS_PER_MS);
     assert_true(has_sent_nothing());
@@ -234,16 +239,24 @@ TEST(stored_messages_are_taken_in_turns_without_time)
     assert_true(mold_is_current() && !mold_has_backlog());
 }
 
+/* Returns the letter of the side of the one order that was sent since the last call; 0: none, '?': several. */
+static char ordered_side(void)
+{
+    const struct fake_connection *c = &fake.connections[orders];
+    char letter = 0;
+    for (; seen_bytes < c->sent_bytes; seen_bytes += 2 + load_be16(c->sent + seen_bytes))
+        if (c->sent[seen_bytes + 2] == 'U')
+            letter = letter == 0 ? c->sent[seen_bytes + 8] : '?';
+    return letter;
+}
+
 TEST(join_quotes_replaces_and_cancels)
 {
     start_ready("strategy=watch");
     trigger(10);
     pass(10 * NS_PER_MS);
     assert_true(has_sent_nothing()); /* watch orders nothing */
-    start("strategy=join risk.short=on");
-    log_in("S1", 5);
-    be_idle();
-    pass(2 * OUCH_QUIET_NS);
+    start_session("strategy=join risk.short=on", 5);
     open_market();
     pass(5 * NS_PER_MS);
     const char *sent = fake.connections[orders].sent + seen_bytes;
@@ -263,28 +276,9 @@ TEST(join_quotes_replaces_and_cancels)
     assert_int_equal(ouch_symbol(0)->position, 10);
 }
 
-static void start_join(const char *words, uint32_t next_reference)
-{
-    start(words);
-    log_in("S1", next_reference);
-    be_idle();
-    pass(2 * OUCH_QUIET_NS);
-}
-
-/* Returns the letter of the side of the one order that was sent since the last call; 0: none, '?': several. */
-static char ordered_side(void)
-{
-    const struct fake_connection *c = &fake.connections[orders];
-    char letter = 0;
-    for (; seen_bytes < c->sent_bytes; seen_bytes += 2 + load_be16(c->sent + seen_bytes))
-        if (c->sent[seen_bytes + 2] == 'U')
-            letter = letter == 0 ? c->sent[seen_bytes + 8] : '?';
-    return letter;
-}
-
 TEST(side_that_risk_refuses_leaves_the_other_its_turn)
 {
-    start_join("strategy=join risk.short=on", 1);
+    start_session("strategy=join risk.short=on", 1);
     feed(itch_directory(m, LOCATE, "AAAA"));
     feed(itch_action(m, LOCATE, 'T'));
     feed(itch_trade(m, LOCATE, PRICE));
@@ -298,7 +292,7 @@ TEST(side_that_risk_refuses_leaves_the_other_its_turn)
 
 TEST(side_that_the_exchange_rejects_leaves_the_other_its_turn)
 {
-    start_join("strategy=join risk.short=on risk.rate=1", 1);
+    start_session("strategy=join risk.short=on risk.rate=1", 1);
     open_market();
     pass(5 * NS_PER_MS);
     assert_int_equal(ordered_side(), 'B');
@@ -353,10 +347,7 @@ TEST(rejected_cancellation_is_asked_for_again_ten_times_a_second)
 TEST(join_waits_before_it_asks_again_for_a_rejected_cancellation)
 {
     start_ready("strategy=watch");
-    start("strategy=join risk.short=on");
-    log_in("S1", 5);
-    be_idle();
-    pass(2 * OUCH_QUIET_NS);
+    start_session("strategy=join risk.short=on", 5);
     open_market();
     pass(5 * NS_PER_MS);
     respond(ouch_accepted(m, 5, 'B', 100, "AAAA", PRICE - 10000, 'L'));
