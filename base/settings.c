@@ -113,7 +113,7 @@ static struct settings_refusal set_value(const struct settings_table *table, con
     case SETTING_ENDPOINTS:
         return set_endpoints(member, value);
     case SETTING_CUSTOM:
-        return row->set(table->values, value);
+        return row->set(member, value);
     }
     return good ? settings_accept() : settings_refuse(SETTINGS_EXPECTED);
 }

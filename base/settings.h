@@ -79,8 +79,8 @@ struct setting {
     const char *zero;           /* 0 is accepted besides min..max, and means this */
     const char *noun;           /* "a TCP port": the value in words; NULL: what the kind says */
     const char *const *choices; /* ended by a NULL */
-    /* Reads a SETTING_CUSTOM: the value, borrowed for the call, into the table's values. */
-    struct settings_refusal (*set)(void *values, struct bytes value);
+    /* Reads a SETTING_CUSTOM: the value, borrowed for the call, into the row's member, else the table's values. */
+    struct settings_refusal (*set)(void *member, struct bytes value);
     bool required;
     bool secret;  /* no message repeats the value */
     bool repeats; /* the key may be given again */

@@ -11,8 +11,9 @@ enum { PRICE_DECIMALS = 4, PRICE_UNIT = 10000 };
 /* ---- values of no plain kind ---- */
 
 /* Reads IP:PORT: the address is a multicast group, or 0.0.0.0 for datagrams to our own address. */
-static struct settings_refusal set_line(struct endpoint *line, struct bytes value)
+static struct settings_refusal set_line(void *member, struct bytes value)
 {
+    struct endpoint *line = member;
     struct bytes address;
     uint64_t port;
     if (!text_split(&value, ':', &address) || value.data == NULL || !text_number(value, 1, UINT16_MAX, &port)
@@ -22,16 +23,6 @@ static struct settings_refusal set_line(struct endpoint *line, struct bytes valu
         return settings_refuse_part("neither a multicast group nor 0.0.0.0", address);
     line->port = (uint16_t)port;
     return settings_accept();
-}
-
-static struct settings_refusal set_line_a(void *values, struct bytes value)
-{
-    return set_line(&((struct trade_settings *)values)->feed[0], value);
-}
-
-static struct settings_refusal set_line_b(void *values, struct bytes value)
-{
-    return set_line(&((struct trade_settings *)values)->feed[1], value);
 }
 
 static struct settings_refusal set_symbols(void *values, struct bytes value)
@@ -58,8 +49,9 @@ static struct settings_refusal set_symbols(void *values, struct bytes value)
 }
 
 /* Reads a price with up to four decimals. */
-static struct settings_refusal set_price(uint32_t *price, struct bytes value)
+static struct settings_refusal set_price(void *member, struct bytes value)
 {
+    uint32_t *price = member;
     struct bytes whole;
     uint64_t units = 0, parts = 0;
     if (!text_split(&value, '.', &whole) || !text_number(whole, 0, ITCH_PRICE_MAX / PRICE_UNIT, &units))
@@ -74,16 +66,6 @@ static struct settings_refusal set_price(uint32_t *price, struct bytes value)
     return *price > 0 && *price <= ITCH_PRICE_MAX ? settings_accept() : settings_refuse(SETTINGS_EXPECTED);
 }
 
-static struct settings_refusal set_buy_at(void *values, struct bytes value)
-{
-    return set_price(&((struct trade_settings *)values)->trading.buy_at, value);
-}
-
-static struct settings_refusal set_sell_at(void *values, struct bytes value)
-{
-    return set_price(&((struct trade_settings *)values)->trading.sell_at, value);
-}
-
 /* ---- the table ---- */
 
 static const char *const strategy_names[] = { "watch", "take", "join", NULL }; /* enum trade_strategy */
@@ -92,9 +74,9 @@ static const char *const strategy_names[] = { "watch", "take", "join", NULL }; /
 
 #define AT(member) SETTING_AT(struct trade_settings, member)
 static const struct setting rows[] = {
-    { "feed.a", SETTING_CUSTOM, .set = set_line_a, .required = true, .noun = LINE_NOUN,
+    { "feed.a", SETTING_CUSTOM, AT(feed[0]), .set = set_line, .required = true, .noun = LINE_NOUN,
       .help = "line A of the market data (MoldUDP64)" },
-    { "feed.b", SETTING_CUSTOM, .set = set_line_b, .unset = "there is one line", .noun = LINE_NOUN,
+    { "feed.b", SETTING_CUSTOM, AT(feed[1]), .set = set_line, .unset = "there is one line", .noun = LINE_NOUN,
       .help = "line B, the same messages again; whichever line brings a message first wins" },
     { "rerequest", SETTING_ENDPOINT, AT(rerequest), .unset = "none",
       .help = "the server that repeats messages which both lines have lost" },
@@ -120,9 +102,9 @@ static const struct setting rows[] = {
               "orders nothing" },
     { "shares", SETTING_NUMBER, AT(trading.shares), .min = 1, .max = RISK_SHARES_MAX, .initial = "100",
       .noun = "a number of shares", .help = "of each order" },
-    { "take.buy", SETTING_CUSTOM, .set = set_buy_at, .unset = "never", .noun = PRICE_NOUN,
+    { "take.buy", SETTING_CUSTOM, AT(trading.buy_at), .set = set_price, .unset = "never", .noun = PRICE_NOUN,
       .help = "`take` buys when somebody sells at this price or a lower one" },
-    { "take.sell", SETTING_CUSTOM, .set = set_sell_at, .unset = "never", .noun = PRICE_NOUN,
+    { "take.sell", SETTING_CUSTOM, AT(trading.sell_at), .set = set_price, .unset = "never", .noun = PRICE_NOUN,
       .help = "`take` sells when somebody buys at this price or a higher one" },
     { "risk.collar", SETTING_NUMBER, AT(risk.collar_percent), .min = 1, .max = RISK_COLLAR_PERCENT_MAX, .initial = "5",
       .noun = "a percentage", .help = "an order's price is at most so far from the last trade's" },
