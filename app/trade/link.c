@@ -75,6 +75,7 @@ enum soup_event link_next(struct link *link, struct bytes *message, uint64_t now
                  link->to.port, link->soup.session, (unsigned long long)link->soup.next_sequence);
     } else if (event != SOUP_NOTHING && event != SOUP_MESSAGE) {
         leave(link, failures[event], event == SOUP_MALFORMED ? LINK_RETRY_NS : LINK_REFUSED_NS, now_ns);
+        return SOUP_NOTHING;
     }
     return event;
 }

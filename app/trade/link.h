@@ -37,8 +37,7 @@ static inline bool link_is_up(const struct link *link) { return link->soup.state
  * returns SOUP_NOTHING. */
 void link_event(struct link *link, const struct transport_event *event, uint64_t now_ns);
 
-/* Returns the next thing in the bytes that came. All but SOUP_MESSAGE, SOUP_LOGGED_IN and SOUP_NEW_SESSION mean that no
- * more is to be taken. */
+/* Returns the next thing in the bytes that came: SOUP_MESSAGE, SOUP_LOGGED_IN, SOUP_NEW_SESSION; or SOUP_NOTHING. */
 enum soup_event link_next(struct link *link, struct bytes *message, uint64_t now_ns);
 
 /* Sends a message of LINK_MESSAGE_BYTES_MAX at most, copied after a SoupBinTCP head. Returns false if it cannot leave

@@ -433,7 +433,7 @@ static void take_snapshot(uint64_t now_ns)
 {
     struct bytes message;
     enum soup_event event;
-    while ((event = link_next(&trade.snapshot, &message, now_ns)) <= SOUP_NEW_SESSION && event != SOUP_NOTHING) {
+    while ((event = link_next(&trade.snapshot, &message, now_ns)) != SOUP_NOTHING) {
         if (event != SOUP_MESSAGE || !trade.snapshot.wanted)
             continue;
         if (message.count > 0 && message.data[0] == 'G')
@@ -470,7 +470,7 @@ static void take_responses(uint64_t now_ns)
 {
     struct bytes message;
     enum soup_event event;
-    while ((event = link_next(&trade.orders, &message, now_ns)) <= SOUP_NEW_SESSION && event != SOUP_NOTHING) {
+    while ((event = link_next(&trade.orders, &message, now_ns)) != SOUP_NOTHING) {
         if (event == SOUP_MESSAGE) {
             int symbol = ouch_take(message, now_ns);
             if (symbol >= 0)
