@@ -8,7 +8,6 @@
 
 enum {
     SLOT_COUNT_MAX = 2 * BOOK_ORDER_COUNT_MAX, /* at most half of the slots are used, so searches are short */
-    SLOT_BITS_MIN = 4,
     SHARES_BITS = 26,
     NEAR_COUNT = 8, /* levels that are compared one by one, before bisection */
     LOCATE_COUNT = 1 << 16,
@@ -69,7 +68,7 @@ void book_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count
 {
     ASSERT(symbol_count <= BOOK_SYMBOL_COUNT_MAX);
     ASSERT(order_count_max >= 1 && order_count_max <= BOOK_ORDER_COUNT_MAX);
-    uint32_t bits = SLOT_BITS_MIN;
+    uint32_t bits = 1;
     while (UINT32_C(1) << bits < 2 * order_count_max)
         bits++;
     memset(&book_counters, 0, sizeof book_counters);
@@ -233,29 +232,24 @@ static inline void slot_free(struct order *o)
     book_levels.orders_used--;
 }
 
-/* Enters an order. Returns false if it is dropped. */
-static inline bool order_add(uint32_t symbol, enum book_side side, uint64_t reference, uint32_t shares, uint32_t price)
+/* Enters an order. Returns -1 if it is dropped, else 0. */
+static inline int order_add(uint32_t symbol, enum book_side side, uint64_t reference, uint32_t shares, uint32_t price)
 {
     ASSERT(symbol < book.symbol_count);
     struct order *o = slot_of(reference);
-    uint64_t *reason = NULL;
     if (__builtin_expect(shares == 0 || shares > BOOK_SHARES_MAX, 0))
-        reason = &book_counters.drop_shares;
-    else if (__builtin_expect(price == 0 || price > ITCH_PRICE_MAX, 0))
-        reason = &book_counters.drop_price;
-    else if (__builtin_expect(o->shares_symbol != 0, 0))
-        reason = &book_counters.drop_known_reference;
-    else if (__builtin_expect(book_levels.orders_used == book_levels.orders_max, 0))
-        reason = &book_counters.drop_orders_full;
-    else if (__builtin_expect(!level_add(&book.sides[symbol][side], key_of(side, price), shares), 0))
-        reason = &book_counters.drop_levels_full;
-    if (__builtin_expect(reason != NULL, 0)) {
-        drop(reason);
-        return false;
-    }
+        return drop(&book_counters.drop_shares);
+    if (__builtin_expect(price == 0 || price > ITCH_PRICE_MAX, 0))
+        return drop(&book_counters.drop_price);
+    if (__builtin_expect(o->shares_symbol != 0, 0))
+        return drop(&book_counters.drop_known_reference);
+    if (__builtin_expect(book_levels.orders_used == book_levels.orders_max, 0))
+        return drop(&book_counters.drop_orders_full);
+    if (__builtin_expect(!level_add(&book.sides[symbol][side], key_of(side, price), shares), 0))
+        return drop(&book_counters.drop_levels_full);
     *o = (struct order){ reference, price << 1 | side, symbol << SHARES_BITS | shares };
     book_levels.orders_used++;
-    return true;
+    return 0;
 }
 
 /* ---- messages ---- */
@@ -266,10 +260,9 @@ static inline int take_add(const uint8_t *m, uint32_t symbol)
     if (__builtin_expect(letter != 'B' && letter != 'S', 0))
         return drop(&book_counters.drop_side);
     enum book_side side = letter == 'B' ? BOOK_BUY : BOOK_SELL;
-    if (!order_add(symbol, side, load_be64(m + ITCH_REFERENCE), load_be32(m + ITCH_ADD_SHARES),
-                   load_be32(m + ITCH_ADD_PRICE)))
-        return -1;
-    return refresh(symbol, side);
+    int added = order_add(symbol, side, load_be64(m + ITCH_REFERENCE), load_be32(m + ITCH_ADD_SHARES),
+                          load_be32(m + ITCH_ADD_PRICE));
+    return added < 0 ? -1 : refresh(symbol, side);
 }
 
 /* Notes a trade's price; 0: a cross of no shares has none. Returns the symbol if its last price changes, else -1. */
