@@ -9,7 +9,9 @@
 
 enum {
     ITCH_STOCK_BYTES = 8,
-    ITCH_PRICE_MAX = 2000000000, /* "Data Types": 200,000.0000; prices have four implied decimals */
+    ITCH_PRICE_DECIMALS = 4,
+    ITCH_PRICE_UNIT = 10000,
+    ITCH_PRICE_MAX = 2000000000, /* "Data Types": 200,000.0000 */
 };
 
 /* The types that the program acts on. itch_bytes has the lengths of all. */

@@ -17,7 +17,7 @@ enum {
 /* A datagram after a gap. */
 struct stored {
     uint64_t sequence;
-    uint32_t count, bytes;
+    uint32_t count;
     uint8_t data[MOLD_DATAGRAM_BYTES_MAX]; /* the blocks */
 };
 
@@ -106,7 +106,6 @@ NOT_HOT static void store(uint64_t sequence, uint32_t count, struct bytes blocks
     struct stored *s = &mold.store[place];
     s->sequence = sequence;
     s->count = count;
-    s->bytes = (uint32_t)blocks.count;
     memcpy(s->data, blocks.data, blocks.count);
     mold_counters.stored++;
 }

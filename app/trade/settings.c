@@ -6,8 +6,6 @@
 
 struct trade_settings trade_settings;
 
-enum { PRICE_DECIMALS = 4, PRICE_UNIT = 10000 };
-
 /* ---- values of no plain kind ---- */
 
 /* Reads IP:PORT: the address is a multicast group, or 0.0.0.0 for datagrams to our own address. */
@@ -54,15 +52,15 @@ static struct settings_refusal set_price(void *member, struct bytes value)
     uint32_t *price = member;
     struct bytes whole;
     uint64_t units = 0, parts = 0;
-    if (!text_split(&value, '.', &whole) || !text_number(whole, 0, ITCH_PRICE_MAX / PRICE_UNIT, &units))
+    if (!text_split(&value, '.', &whole) || !text_number(whole, 0, ITCH_PRICE_MAX / ITCH_PRICE_UNIT, &units))
         return settings_refuse(SETTINGS_EXPECTED);
     if (value.data != NULL) {
-        if (value.count > PRICE_DECIMALS || !text_number(value, 0, PRICE_UNIT - 1, &parts))
+        if (value.count > ITCH_PRICE_DECIMALS || !text_number(value, 0, ITCH_PRICE_UNIT - 1, &parts))
             return settings_refuse(SETTINGS_EXPECTED);
-        for (size_t i = value.count; i < PRICE_DECIMALS; i++)
+        for (size_t i = value.count; i < ITCH_PRICE_DECIMALS; i++)
             parts *= 10;
     }
-    *price = (uint32_t)(units * PRICE_UNIT + parts);
+    *price = (uint32_t)(units * ITCH_PRICE_UNIT + parts);
     return *price > 0 && *price <= ITCH_PRICE_MAX ? settings_accept() : settings_refuse(SETTINGS_EXPECTED);
 }
 
@@ -110,7 +108,7 @@ static const struct setting rows[] = {
       .noun = "a percentage", .help = "an order's price is at most so far from the last trade's" },
     { "risk.shares", SETTING_NUMBER, AT(risk.shares_max), .min = 1, .max = RISK_SHARES_MAX, .initial = "100",
       .noun = "a number of shares", .help = "of one order" },
-    { "risk.notional", SETTING_NUMBER, AT(notional_max), .min = 1, .max = 1000000000, .initial = "50000",
+    { "risk.notional", SETTING_NUMBER, AT(risk.notional_max), .min = 1, .max = 1000000000, .initial = "50000",
       .noun = "an amount", .help = "price times shares of one order" },
     { "risk.position", SETTING_NUMBER, AT(risk.position_max), .min = 1, .max = 100000000, .initial = "500",
       .noun = "a number of shares", .help = "held or sold short of one symbol, if all open orders are executed" },
@@ -130,7 +128,7 @@ static const char *finish(void)
 {
     struct trade_settings *s = &trade_settings;
     ASSERT(s->symbol_count > 0);
-    s->risk.notional_max = (uint64_t)s->notional_max * PRICE_UNIT;
+    s->risk.notional_max *= ITCH_PRICE_UNIT; /* the setting is in whole units of the currency */
     s->trading.position_max = s->risk.position_max;
     if (s->strategy == TRADE_TAKE && s->trading.buy_at == 0 && s->trading.sell_at == 0)
         return "strategy=take needs take.buy= or take.sell=";

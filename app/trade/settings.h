@@ -25,7 +25,6 @@ struct trade_settings {
     enum trade_strategy strategy;
     struct strategy_settings trading;
     struct risk_limits risk;
-    uint32_t notional_max; /* whole units of the currency */
     bool cancel_on_loss, cancel_on_exit;
 };
 

@@ -32,8 +32,7 @@ enum {
     SHOWN_VALUE_COUNT = 7,
     SHOWN_NAME_BYTES = 32,
     COUNTER_SAID_COUNT_MAX = 128,
-    LEAVE_S = 3, /* for the cancellations before the program ends */
-    PRICE_UNIT = 10000,
+    LEAVE_S = 3,             /* for the cancellations before the program ends */
     SNAPSHOT_END_BYTES = 21, /* GLIMPSE 5.0: `G`, and the next message's number in 20 digits */
 };
 
@@ -303,7 +302,8 @@ NOT_HOT static void note_order(uint32_t symbol, enum book_side side, const struc
     trade.sells_first = (trade.sells_first & ~BIT(symbol)) | (side == BOOK_BUY ? BIT(symbol) : 0);
     soup_sent(&trade.orders.soup, now_ns);
     log_line("trade: %s %s %u %.8s at %u.%04u", own != NULL ? "replaced:" : "entered:", sides[side], order->shares,
-             (const char *)trade_settings.symbols[symbol], order->price / PRICE_UNIT, order->price % PRICE_UNIT);
+             (const char *)trade_settings.symbols[symbol], order->price / ITCH_PRICE_UNIT,
+             order->price % ITCH_PRICE_UNIT);
     if (own != NULL)
         ouch_replaced(own->reference, order->shares);
     else
