@@ -603,7 +603,7 @@ static void rerequest(uint64_t now_ns)
         transport_udp_send(trade_settings.rerequest_port, to->address, to->port, request, bytes, now_ns);
 }
 
-/* Cancels all orders on the way home, and waits a little for the exchange to say so. */
+/* Cancels all orders on the way home, and waits a little for the exchange to say so: a lost session may come back. */
 NOT_HOT static enum program_verdict leave(enum program_verdict verdict, uint64_t now_ns)
 {
     if (trade.verdict == PROGRAM_ON) {
@@ -613,7 +613,7 @@ NOT_HOT static enum program_verdict leave(enum program_verdict verdict, uint64_t
         log_line("trade: leaving with %llu open orders", (unsigned long long)ouch_levels.open);
     }
     show(); /* the last responses may have moved the positions */
-    bool waits = trade_settings.cancel_on_exit && ouch_levels.open > 0 && link_is_up(&trade.orders);
+    bool waits = trade_settings.cancel_on_exit && ouch_levels.open > 0;
     return waits && now_ns - trade.leaving_ns < LEAVE_S * NS_PER_S ? PROGRAM_ON : verdict;
 }
 

@@ -699,6 +699,23 @@ TEST(signal_ends_the_program_after_its_cancellations)
     assert_int_equal(verdict, PROGRAM_GG);
 }
 
+TEST(program_that_ends_while_its_session_is_lost_logs_in_again_to_cancel)
+{
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    fake_closed(orders, TRANSPORT_RESET);
+    turn(1000);
+    service_leave();
+    turn(1000);
+    assert_int_equal(verdict, PROGRAM_ON);
+    log_in("S1", 2);
+    pass(OUCH_QUIET_NS + 5 * NS_PER_MS);
+    assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+    assert_int_equal(verdict, PROGRAM_ON);
+    respond(ouch_decrement(m, 1, 100));
+    assert_int_equal(verdict, PROGRAM_GG);
+}
+
 TEST(settings_refuse_what_makes_no_sense)
 {
     static const struct {
