@@ -418,6 +418,25 @@ void book_warm(void)
     }
 }
 
+bool book_rehearsal(uint32_t symbol, uint8_t add[ITCH_ADD_BYTES], uint8_t deletion[ITCH_DELETE_BYTES])
+{
+    const uint64_t reference = UINT64_MAX;
+    ASSERT(symbol < book.symbol_count);
+    const uint32_t ask = book.tops[symbol].price[BOOK_SELL];
+    if (ask == 0 || book_levels.orders_used == book_levels.orders_max || slot_of(reference)->shares_symbol != 0)
+        return false;
+    memset(add, 0, ITCH_ADD_BYTES);
+    add[0] = ITCH_ADD;
+    store_be16(add + ITCH_LOCATE, book.locates[symbol]);
+    store_be64(add + ITCH_REFERENCE, reference);
+    add[ITCH_ADD_SIDE] = 'S';
+    store_be32(add + ITCH_ADD_SHARES, 1);
+    store_be32(add + ITCH_ADD_PRICE, ask);
+    memcpy(deletion, add, ITCH_DELETE_BYTES); /* begins with the same fields */
+    deletion[0] = ITCH_DELETE;
+    return true;
+}
+
 /* ---- the invariant ---- */
 
 void book_check(void)

@@ -9,7 +9,6 @@ enum {
     SESSION = 0, /* offsets of the header */
     SEQUENCE = 10,
     COUNT = 18,
-    LENGTH_BYTES = 2, /* before each message */
     COUNT_END = 0xffff,
 };
 #define SEQUENCE_MAX (UINT64_C(1) << 62)
@@ -165,12 +164,12 @@ static inline bool blocks_are_whole(struct bytes blocks, uint32_t count)
 {
     size_t at = 0;
     for (; count > 0; count--) {
-        if (blocks.count - at < LENGTH_BYTES)
+        if (blocks.count - at < MOLD_LENGTH_BYTES)
             return false;
         size_t bytes = load_be16(blocks.data + at);
-        if (blocks.count - at - LENGTH_BYTES < bytes)
+        if (blocks.count - at - MOLD_LENGTH_BYTES < bytes)
             return false;
-        at += LENGTH_BYTES + bytes;
+        at += MOLD_LENGTH_BYTES + bytes;
     }
     return at == blocks.count;
 }
@@ -180,7 +179,7 @@ static inline void make_due(uint64_t sequence, uint32_t count, const uint8_t *bl
 {
     ASSERT(sequence <= mold.next && mold.next < sequence + count);
     for (; sequence < mold.next; sequence++, count--)
-        blocks += LENGTH_BYTES + load_be16(blocks);
+        blocks += MOLD_LENGTH_BYTES + load_be16(blocks);
     mold.at = blocks;
     mold.left = count;
 }
@@ -256,8 +255,8 @@ HOT bool mold_next(struct bytes *message)
     if (mold.left == 0)
         return false;
     size_t bytes = load_be16(mold.at);
-    *message = (struct bytes){ mold.at + LENGTH_BYTES, bytes };
-    mold.at += LENGTH_BYTES + bytes;
+    *message = (struct bytes){ mold.at + MOLD_LENGTH_BYTES, bytes };
+    mold.at += MOLD_LENGTH_BYTES + bytes;
     mold.left--;
     mold.next++;
     mold_counters.messages++;
@@ -315,6 +314,28 @@ void mold_warm(void)
     ASSERT(mold.left == 0);
     hot_fetch(&mold, offsetof(struct mold, stored));
     hot_fetch(&mold_counters, sizeof mold_counters);
+}
+
+/* The state before a rehearsal. */
+static struct {
+    uint8_t state[offsetof(struct mold, stored)];
+    struct mold_counters counters;
+} kept;
+
+void mold_rehearsal_begin(uint8_t header[MOLD_HEADER_BYTES], uint32_t count)
+{
+    ASSERT(mold.left == 0 && mold_is_current() && !mold_has_backlog());
+    memcpy(kept.state, &mold, sizeof kept.state);
+    kept.counters = mold_counters;
+    memcpy(header + SESSION, mold.session, MOLD_SESSION_BYTES);
+    store_be64(header + SEQUENCE, mold.next);
+    store_be16(header + COUNT, (uint16_t)count);
+}
+
+void mold_rehearsal_end(void)
+{
+    memcpy(&mold, kept.state, sizeof kept.state);
+    mold_counters = kept.counters;
 }
 
 void mold_check(void)

@@ -23,6 +23,7 @@ enum mold_line { MOLD_A, MOLD_B, MOLD_REREQUEST, MOLD_LINE_COUNT };
 enum {
     MOLD_HEADER_BYTES = 20, /* session 10, sequence number 8, message count 2 */
     MOLD_SESSION_BYTES = 10,
+    MOLD_LENGTH_BYTES = 2,          /* before each message */
     MOLD_DATAGRAM_BYTES_MAX = 1472, /* an Ethernet frame's */
     MOLD_STORE_COUNT = 1024,        /* 8 ms at 5 million messages a second */
     MOLD_COUNT_MAX = 0xfffe,        /* messages of a request; 0xffff marks the session's end */
@@ -64,6 +65,11 @@ void mold_resume(uint64_t sequence, uint64_t now_ns);
 
 /* Fetches the memory of the next datagram into the caches. */
 void mold_warm(void);
+
+/* Keeps the state, and writes the header of a datagram with the next `count` messages. No message may be missing. After
+ * the datagram has been taken, mold_rehearsal_end puts the state back. */
+void mold_rehearsal_begin(uint8_t header[MOLD_HEADER_BYTES], uint32_t count);
+void mold_rehearsal_end(void);
 
 /* Asserts the invariant. */
 void mold_check(void);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app/service/control.h"
+#include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/slow.h"
 #include "app/service/stats.h"
@@ -48,6 +49,7 @@ static struct trade {
     /* A tick touches the first lines. */
     _Alignas(64) strategy *strategy; /* NULL: nothing is ordered */
     bool stopped, feed_heard, cancel_all;
+    bool rehearses; /* nothing is noted, and no order that stands is touched */
     enum program_verdict verdict; /* the way home has begun */
     uint64_t dirty;               /* a bit for each symbol that the strategy looks at later */
     uint64_t sells_first;         /* a bit for each symbol whose latest order bought */
@@ -57,11 +59,12 @@ static struct trade {
     struct link orders, snapshot;
     uint64_t rate_ns[RISK_RATE_MAX]; /* when the latest orders left */
     uint32_t rate_next;
-    bool cooled, query_due;
+    uint32_t rehearsed; /* the latest rehearsal's symbol */
+    bool query_due;
     bool settled;        /* the orders' session has been ready since the start */
     const char *trouble; /* the reason at the latest look why orders stay back; NULL: none */
     uint64_t leaving_ns, next_poll_ns, next_reconsider_ns, ns_per_cycle_32;
-    struct {
+    struct trade_counters {
         TRADE_COUNTERS(COUNTER_MEMBER)
     } counters;
     uint64_t refused[RISK_VERDICT_COUNT];
@@ -194,6 +197,9 @@ const char *trade_set(struct bytes word)
     return NULL;
 }
 
+static void rehearse(uint64_t now_ns);
+static void warm_up(uint64_t now_ns);
+
 const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
 {
     static strategy *const strategies[] = {
@@ -217,6 +223,8 @@ const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
     trade.orders.wanted = true;
     register_statistics();
     control_on_set(trade_set);
+    rehearsal_add_frame(TRANSPORT_REHEARSAL_SEGMENT, s->orders.port, (struct bytes){ NULL, 0 }, rehearse);
+    rehearsal_add_work(warm_up);
     for (uint32_t line = 0; line < 2; line++) {
         const struct endpoint *feed = &s->feed[line];
         bool bound = line > 0 && feed->port == s->feed[0].port;
@@ -268,6 +276,8 @@ HOT static bool enter(uint32_t symbol, enum book_side side, const struct strateg
 NOT_HOT static bool replace(const struct ouch_order *own, const struct strategy_order *order, uint64_t now_ns)
 {
     uint8_t message[OUCH_REPLACE_BYTES];
+    if (trade.rehearses)
+        return false;
     ASSERT(own->state == OUCH_OPEN);
     ouch_write_replace(message, own, order->shares, order->price);
     return link_send(&trade.orders, message, sizeof message, now_ns);
@@ -276,6 +286,8 @@ NOT_HOT static bool replace(const struct ouch_order *own, const struct strategy_
 NOT_HOT static bool cancel(const struct ouch_order *own, uint64_t now_ns)
 {
     uint8_t message[OUCH_CANCEL_BYTES];
+    if (trade.rehearses)
+        return false;
     ASSERT(!own->cancelling);
     ouch_write_cancel(message, own);
     if (!link_send(&trade.orders, message, sizeof message, now_ns))
@@ -290,6 +302,8 @@ NOT_HOT static void note_order(uint32_t symbol, enum book_side side, const struc
 {
     static const char *const sides[] = { "buy", "sell" };
     ASSERT(symbol < trade_settings.symbol_count);
+    if (trade.rehearses)
+        return;
     uint64_t total_ns, stage_ns[SLOWEST_STAGE_COUNT];
     trace_way(trade.ns_per_cycle_32, &total_ns, stage_ns);
     if (total_ns != 0)
@@ -312,7 +326,8 @@ NOT_HOT static void note_order(uint32_t symbol, enum book_side side, const struc
 
 /* Sends what the strategy wants if no limit forbids it: all orders leave here. Returns true if the strategy is to look
  * again; false: it was refused. */
-HOT static bool place(uint32_t symbol, enum book_side side, const struct strategy_order *order, uint64_t now_ns)
+HOT __attribute__((noinline)) static bool place(uint32_t symbol, enum book_side side,
+                                                const struct strategy_order *order, uint64_t now_ns)
 {
     const struct ouch_symbol *own = ouch_symbol(symbol);
     const struct book_top *top = book_top(symbol);
@@ -391,7 +406,7 @@ NOT_HOT static void cancel_all(uint64_t now_ns)
 static inline bool turn_is_over(void) { return trade.clock_ns() >= trade.turn_ends_ns; }
 
 /* Takes the messages that are due, and stored ones while there is time. */
-HOT static void take_messages(uint64_t now_ns)
+HOT __attribute__((noinline)) static void take_messages(uint64_t now_ns)
 {
     struct bytes message;
     ASSERT(trade.turn_ends_ns > 0);
@@ -409,6 +424,67 @@ HOT static inline void take_feed(enum mold_line line, struct bytes datagram, uin
     trade.counters.ticks++;
     if (mold_take(line, datagram, now_ns))
         take_messages(now_ns);
+}
+
+/* ---- rehearsals: app/service/rehearsal.h ---- */
+
+/* Plays a datagram that adds a share to a symbol's best ask, and the order of one share that follows at any price. If
+ * none follows, an order of its own is sent. The order leaves over the rehearsal's connection. All that changes is put
+ * back. */
+NOT_HOT static void rehearse(uint64_t now_ns)
+{
+    enum { HEAD_BYTES = MOLD_HEADER_BYTES + MOLD_LENGTH_BYTES };
+    uint8_t datagram[HEAD_BYTES + ITCH_ADD_BYTES], deletion[ITCH_DELETE_BYTES];
+    struct transport_event event;
+    const uint32_t symbol = trade.rehearsed = (trade.rehearsed + 1) % trade_settings.symbol_count;
+    if (!transport_poll(now_ns, &event) || !is_armed() || !mold_is_current() || mold_has_backlog()
+        || !book_rehearsal(symbol, datagram + HEAD_BYTES, deletion))
+        return;
+    const struct trace stamps = trace;
+    const struct strategy_settings trading = trade_settings.trading;
+    const struct trade_counters counters = trade.counters;
+    const struct book_counters of_book = book_counters;
+    const uint64_t dirty = trade.dirty;
+    const int connection = trade.orders.connection;
+    uint8_t *const prepared = trade.orders.prepared;
+    uint64_t refused[RISK_VERDICT_COUNT];
+    memcpy(refused, trade.refused, sizeof refused);
+
+    trade.rehearses = true;
+    trade.orders.connection = event.connection;
+    trade.orders.prepared = NULL;
+    trade_settings.trading.shares = 1;
+    trade_settings.trading.buy_at = UINT32_MAX;
+    prepare();
+    mold_rehearsal_begin(datagram, 1);
+    store_be16(datagram + MOLD_HEADER_BYTES, ITCH_ADD_BYTES);
+    take_feed(MOLD_A, (struct bytes){ datagram, sizeof datagram }, now_ns);
+    mold_rehearsal_end();
+    if (book_counters.messages != of_book.messages)
+        book_take((struct bytes){ deletion, sizeof deletion });
+    const enum book_side side = ouch_symbol(symbol)->position > 0 ? BOOK_SELL : BOOK_BUY;
+    if (trade.orders.prepared != NULL)
+        place(symbol, side, &(struct strategy_order){ STRATEGY_ENTER, book_top(symbol)->last_price, 1, true }, now_ns);
+
+    trade.rehearses = false;
+    trade.orders.connection = connection;
+    trade.orders.prepared = prepared;
+    trade_settings.trading = trading;
+    trade.dirty = dirty;
+    trade.counters = counters;
+    book_counters = of_book;
+    memcpy(trade.refused, refused, sizeof refused);
+    trace = stamps;
+}
+
+NOT_HOT static void warm_up(uint64_t now_ns)
+{
+    (void)now_ns;
+    mold_warm();
+    book_warm();
+    ouch_warm();
+    hot_fetch(&trade, offsetof(struct trade, rate_ns));
+    hot_fetch(&trade_settings.trading, sizeof trade_settings.trading + sizeof trade_settings.risk);
 }
 
 /* ---- snapshots ---- */
@@ -577,7 +653,6 @@ void trade_check(void)
 NOT_HOT static void poll_timers(uint64_t now_ns)
 {
     trade.next_poll_ns = now_ns + POLL_NS;
-    trade.cooled = true;
     trace_work(TRACE_WORK_TIMERS);
     link_poll(&trade.orders, now_ns);
     link_poll(&trade.snapshot, now_ns);
@@ -628,19 +703,6 @@ NOT_HOT static void consider_more(uint64_t now_ns)
             consider(symbol, now_ns);
 }
 
-NOT_HOT static void warm_up(void)
-{
-    hot_fetch_code();
-    transport_warm();
-    mold_warm();
-    book_warm();
-    ouch_warm();
-    hot_fetch(&trade, offsetof(struct trade, rate_ns));
-    hot_fetch(&trade_settings.trading, sizeof trade_settings.trading + sizeof trade_settings.risk);
-    trade.cooled = false;
-    trace_work(TRACE_WORK_WARM);
-}
-
 __attribute__((noinline)) static enum program_verdict idle_turn(unsigned events, uint64_t now_ns)
 {
     trade.counters.turns++;
@@ -657,9 +719,6 @@ __attribute__((noinline)) static enum program_verdict idle_turn(unsigned events,
     if (now_ns >= trade.next_poll_ns)
         poll_timers(now_ns);
     transport_idle(now_ns);
-    trade.cooled |= events > 0;
-    if (trade.cooled && events == 0)
-        warm_up();
     return verdict != PROGRAM_ON ? leave(verdict, now_ns) : PROGRAM_ON;
 }
 
@@ -678,8 +737,7 @@ HOT enum program_verdict trade_turn(uint64_t now_ns)
 
 uint64_t trade_next_deadline_ns(uint64_t now_ns)
 {
-    bool works = mold_has_backlog() || is_clearing() || trade.cooled
-                 || (trade.dirty != 0 && is_armed() && mold_is_current());
+    bool works = mold_has_backlog() || is_clearing() || (trade.dirty != 0 && is_armed() && mold_is_current());
     if (works)
         return now_ns;
     return min_ns(min_ns(service_next_deadline_ns(now_ns), mold_next_deadline_ns()), trade.next_poll_ns);

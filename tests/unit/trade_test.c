@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "app/program.h"
+#include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/settings.h"
 #include "app/service/stats.h"
@@ -190,6 +191,31 @@ TEST(order_is_prepared_before_it_is_known)
     const struct fake_connection *c = &fake.connections[orders];
     assert_int_equal(c->prepared_bytes, SOUP_HEAD_BYTES + OUCH_ENTER_FIXED_BYTES);
     assert_memory_equal(c->message, "\0\60UO\0\0\0\1", 8);
+}
+
+TEST(rehearsals_send_their_own_order_and_change_nothing)
+{
+    uint64_t before[STATS_COUNTER_COUNT_MAX];
+    struct counter c;
+    const struct fake_connection *rehearsed = &fake.connections[FAKE_REHEARSED];
+    const struct book_top top = *book_top(0);
+    fake.rehearses = true;
+    for (size_t i = 0; stats_counter(NULL, i, &c); i++)
+        before[i] = *c.value;
+    for (uint32_t left = 1000, sent = 0; sent < 5; left--) {
+        assert_true(left > 0);
+        turn(REHEARSAL_SLICE_NS);
+        sent += rehearsed->sent_bytes == ENTER_BYTES;
+    }
+    assert_memory_equal(rehearsed->sent, "\0\60UO\0\0\0\1B\0\0\0\1AAAA    ", 21);
+    assert_true(has_sent_nothing());
+    assert_memory_equal(book_top(0), &top, sizeof top);
+    book_check();
+    for (size_t i = 0; stats_counter(NULL, i, &c); i++)
+        assert_true(*c.value == before[i] || strcmp(c.name, "trade.turns") == 0
+                    || strcmp(c.name, "program.uptime_ns") == 0);
+    trigger(10);
+    assert_true(has_sent(ENTER_1, ENTER_BYTES));
 }
 
 TEST(line_b_brings_what_line_a_has_lost_and_no_order_leaves_twice)
