@@ -423,7 +423,9 @@ bool book_rehearsal(uint32_t symbol, uint8_t add[ITCH_ADD_BYTES], uint8_t deleti
     const uint64_t reference = UINT64_MAX;
     ASSERT(symbol < book.symbol_count);
     const uint32_t ask = book.tops[symbol].price[BOOK_SELL];
-    if (ask == 0 || book_levels.orders_used == book_levels.orders_max || slot_of(reference)->shares_symbol != 0)
+    bool room = book_levels.orders_used < book_levels.orders_max
+                && book.sides[symbol][BOOK_SELL].count < BOOK_LEVEL_COUNT_MAX;
+    if (ask < 2 || !room || slot_of(reference)->shares_symbol != 0)
         return false;
     memset(add, 0, ITCH_ADD_BYTES);
     add[0] = ITCH_ADD;
@@ -431,7 +433,7 @@ bool book_rehearsal(uint32_t symbol, uint8_t add[ITCH_ADD_BYTES], uint8_t deleti
     store_be64(add + ITCH_REFERENCE, reference);
     add[ITCH_ADD_SIDE] = 'S';
     store_be32(add + ITCH_ADD_SHARES, 1);
-    store_be32(add + ITCH_ADD_PRICE, ask);
+    store_be32(add + ITCH_ADD_PRICE, ask - 1);
     memcpy(deletion, add, ITCH_DELETE_BYTES); /* begins with the same fields */
     deletion[0] = ITCH_DELETE;
     return true;

@@ -59,8 +59,8 @@ bool book_clear_slice(void);
 /* Fetches the memory of the next message into the caches. */
 void book_warm(void);
 
-/* Writes a message that adds a share to the best ask of a symbol, and one that deletes it: after both the books are the
- * same as before. Returns false if there is no ask, or no room. */
+/* Writes a message that adds a share just below the best ask of a symbol, and one that deletes it: after both the books
+ * are the same as before. Returns false if there is no ask, or no room. */
 bool book_rehearsal(uint32_t symbol, uint8_t add[ITCH_ADD_BYTES], uint8_t deletion[ITCH_DELETE_BYTES]);
 
 /* Asserts that the levels hold the shares of the orders. Slow: for tests. */

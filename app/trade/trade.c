@@ -326,8 +326,7 @@ NOT_HOT static void note_order(uint32_t symbol, enum book_side side, const struc
 
 /* Sends what the strategy wants if no limit forbids it: all orders leave here. Returns true if the strategy is to look
  * again; false: it was refused. */
-HOT __attribute__((noinline)) static bool place(uint32_t symbol, enum book_side side,
-                                                const struct strategy_order *order, uint64_t now_ns)
+HOT static bool place(uint32_t symbol, enum book_side side, const struct strategy_order *order, uint64_t now_ns)
 {
     const struct ouch_symbol *own = ouch_symbol(symbol);
     const struct book_top *top = book_top(symbol);
@@ -406,7 +405,7 @@ NOT_HOT static void cancel_all(uint64_t now_ns)
 static inline bool turn_is_over(void) { return trade.clock_ns() >= trade.turn_ends_ns; }
 
 /* Takes the messages that are due, and stored ones while there is time. */
-HOT __attribute__((noinline)) static void take_messages(uint64_t now_ns)
+HOT static void take_messages(uint64_t now_ns)
 {
     struct bytes message;
     ASSERT(trade.turn_ends_ns > 0);
@@ -428,9 +427,9 @@ HOT static inline void take_feed(enum mold_line line, struct bytes datagram, uin
 
 /* ---- rehearsals: app/service/rehearsal.h ---- */
 
-/* Plays a datagram that adds a share to a symbol's best ask, and the order of one share that follows at any price. If
- * none follows, an order of its own is sent. The order leaves over the rehearsal's connection. All that changes is put
- * back. */
+/* Plays a datagram that adds a share below a symbol's best ask, and the order of one share that follows at any price.
+ * If none follows, an order of its own is sent. The order leaves over the rehearsal's connection. All that changes is
+ * put back. */
 NOT_HOT static void rehearse(uint64_t now_ns)
 {
     enum { HEAD_BYTES = MOLD_HEADER_BYTES + MOLD_LENGTH_BYTES };
@@ -458,10 +457,11 @@ NOT_HOT static void rehearse(uint64_t now_ns)
     prepare();
     mold_rehearsal_begin(datagram, 1);
     store_be16(datagram + MOLD_HEADER_BYTES, ITCH_ADD_BYTES);
-    take_feed(MOLD_A, (struct bytes){ datagram, sizeof datagram }, now_ns);
-    mold_rehearsal_end();
-    if (book_counters.messages != of_book.messages)
+    if (mold_take(MOLD_A, (struct bytes){ datagram, sizeof datagram }, now_ns)) {
+        take_messages(now_ns);
         book_take((struct bytes){ deletion, sizeof deletion });
+    }
+    mold_rehearsal_end();
     const enum book_side side = ouch_symbol(symbol)->position > 0 ? BOOK_SELL : BOOK_BUY;
     if (trade.orders.prepared != NULL)
         place(symbol, side, &(struct strategy_order){ STRATEGY_ENTER, book_top(symbol)->last_price, 1, true }, now_ns);
@@ -484,6 +484,7 @@ NOT_HOT static void warm_up(uint64_t now_ns)
     book_warm();
     ouch_warm();
     hot_fetch(&trade, offsetof(struct trade, rate_ns));
+    hot_fetch(trade_settings.feed, sizeof trade_settings.feed);
     hot_fetch(&trade_settings.trading, sizeof trade_settings.trading + sizeof trade_settings.risk);
 }
 

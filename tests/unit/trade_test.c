@@ -195,7 +195,7 @@ TEST(order_is_prepared_before_it_is_known)
 
 TEST(rehearsals_send_their_own_order_and_change_nothing)
 {
-    uint64_t before[STATS_COUNTER_COUNT_MAX];
+    uint64_t before[STATS_COUNTER_COUNT_MAX] = { 0 };
     struct counter c;
     const struct fake_connection *rehearsed = &fake.connections[FAKE_REHEARSED];
     const struct book_top top = *book_top(0);
@@ -216,6 +216,27 @@ TEST(rehearsals_send_their_own_order_and_change_nothing)
                     || strcmp(c.name, "program.uptime_ns") == 0);
     trigger(10);
     assert_true(has_sent(ENTER_1, ENTER_BYTES));
+}
+
+TEST(rehearsals_touch_no_order_that_stands)
+{
+    start("strategy=join risk.short=on");
+    log_in("S1", 1);
+    be_idle();
+    pass(2 * OUCH_QUIET_NS);
+    open_market();
+    pass(5 * NS_PER_MS);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE - 10000, 'L'));
+    respond(ouch_accepted(m, 2, 'T', 100, "AAAA", PRICE + 10000, 'L'));
+    respond(ouch_executed(m, 2, 10, PRICE + 10000, 1)); /* the strategy would cancel, to follow a price */
+    seen_bytes = fake.connections[orders].sent_bytes;
+    fake.rehearses = true;
+    for (int i = 0; i < 100; i++)
+        turn(REHEARSAL_SLICE_NS);
+    assert_true(fake.rehearsed_bytes > ENTER_BYTES);
+    assert_true(has_sent_nothing());
+    assert_int_equal(ouch_levels.open, 2);
+    assert_int_equal(ouch_counters.cancelled + ouch_counters.replaced, 0);
 }
 
 TEST(line_b_brings_what_line_a_has_lost_and_no_order_leaves_twice)
