@@ -53,6 +53,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/cycles.h"
+#include "base/hot_section.h"
 #include "base/trace.h"
 #include "drivers/virtio/net.h"
 #include "host/platform.h"
@@ -122,7 +123,7 @@ static uint64_t timed_end(void)
 }
 
 /* Records the doorbell's time: the frame stands in the available ring now. */
-static void on_kick(uint16_t queue)
+HOT static void on_kick(uint16_t queue)
 {
     if (timed.kick_ends && timed.kicked_cycles == 0 && queue == VIRTIO_NET_TRANSMITQ) {
         timed.kicked_cycles = cycles_now_serialised();
