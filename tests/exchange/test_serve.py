@@ -135,6 +135,7 @@ def test_orders_trade_and_the_feed_shows_them(lines):
         maker = Soup(exchange.addresses["orders"], user="MAKER", password="one")
         taker = Soup(exchange.addresses["orders"], user="taker", password="TWO")
         maker.send("U", enter(1, "S", 300, 10_000))
+        take_until(maker, b"A")
         taker.send("U", enter(1, "B", 100, 10_100, time_in_force="3"))
         executions = [take_until(soup, b"E")[-1] for soup in (maker, taker)]
         assert [execution[25:26] for execution in executions] == [b"A", b"R"]
