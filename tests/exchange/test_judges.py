@@ -1,9 +1,10 @@
-"""Programs of others read all that the exchange sends: none of our code judges itself here.
+"""Programs of others read all that the exchange sends: none of our code judges itself here. itch-book also judges the
+books of app/trade/book.c.
 
     protocol               judge                      knowledge
     MoldUDP64, SoupBinTCP  tshark 4.0                 both; its ITCH is 2 and 3, its OUCH 4.x
     ITCH 5.0               itchfeed 1.6.4             each message
-    ITCH 5.0               itch-book 0.2.1            best bid and offer after each message
+    ITCH 5.0               itch-book 0.2.1            best bid and offer after each message, our program's too
     SoupBinTCP             nasdaq-protocols 1.3.0     a client: login, resume, heartbeats, logout
     OUCH 5.0               SimpleOUCH 0.0.2           all fields, if its decoders are called one by one
 
@@ -11,7 +12,9 @@ The file judge_ouch.py says why SimpleOUCH is not called as its page says. The p
 tried in its place, and is wrong. Its symbols have nine bytes, where OUCH 5.0 has eight, and its canceled message has
 a second UserRefNum.
 
-MESSAGES=10000000 plays that many with itch-book, 60,000 otherwise, over three seeds.
+MESSAGES=10000000 plays that many with itch-book, 60,000 otherwise, over three seeds:
+
+    make check T=itch_book MESSAGES=10000000
 """
 import array
 import json
@@ -31,7 +34,9 @@ from tests.lib import packets
 
 pytestmark = pytest.mark.slow
 HERE = pathlib.Path(__file__).resolve().parent
-JUDGES = HERE.parents[1] / "build/third-party/judges"
+ROOT = HERE.parents[1]
+JUDGES = ROOT / "build/third-party/judges"
+BOOK_ROWS = ROOT / os.environ.get("BUILD", "build") / "host/tests/exchange/book_rows"
 MESSAGES = int(os.environ.get("MESSAGES", 60_000))
 SEEDS = ("1", "2", "3")
 
@@ -113,21 +118,40 @@ class BestPrices:
             self.rows.extend([self.count, book.locate, *row])
 
 
+def rows_of_our_book(path, symbols, out):
+    """Returns the rows of app/trade/book.c for a file of messages."""
+    result = subprocess.run([BOOK_ROWS, path, out, *symbols], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
+    return array.array("q", out.read_bytes())
+
+
+def check_rows(ours, theirs, name):
+    """Compares rows, given by their columns; names the first message that differs."""
+    for column, (left, right) in enumerate(zip(ours, theirs)):
+        if left != right:
+            pairs = enumerate(zip(left, right))
+            at = next((at for at, pair in pairs if pair[0] != pair[1]), min(len(left), len(right)))
+            rows = [[values[at:at + 1].tolist() for values in columns] for columns in (ours, theirs)]
+            raise AssertionError(f"{name}, column {column}, row {at}: {rows[0]} instead of {rows[1]}")
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_itch_book_has_the_same_best_bid_and_offer_after_every_message(tmp_path, seed):
-    path, best = tmp_path / "day", BestPrices()
+    path, best, options = tmp_path / "day", BestPrices(), options_of(seed, MESSAGES // len(SEEDS))
     with open(path, "wb") as file:
         def write(message, book):
             file.write(len(message).to_bytes(2, "big") + message)
             best.take(book)
-        generate.generate(options_of(seed, MESSAGES // len(SEEDS)), write)
+        generate.generate(options, write)
     stats = json.loads(judge("book", path, tmp_path / "bbo")[0])
     rows = array.array("q", (tmp_path / "bbo").read_bytes())
+    columns = [rows[column::8] for column in range(8)]
+    check_rows([best.rows[column::8] for column in range(8)], columns, f"exchange, seed {seed}")
+    ours = rows_of_our_book(path, options.symbols, tmp_path / "ours")
+    check_rows([ours[column::6] for column in range(6)], [columns[column] for column in (0, 1, 2, 3, 5, 6)],
+               f"app/trade/book.c, seed {seed}")
     path.unlink()
-    for at in range(0, min(len(rows), len(best.rows)), 8):
-        assert rows[at:at + 8] == best.rows[at:at + 8], f"seed {seed}, message {best.rows[at]}"
-    assert len(rows) == len(best.rows)
-    print(len(rows) // 8, "rows", stats)
+    print(best.count, "messages,", len(rows) // 8, "rows", stats)
 
 
 # ---- over the wire ----

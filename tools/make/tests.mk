@@ -86,7 +86,10 @@ UNIT_CHOSEN := $(foreach test,$(UNIT_TESTS) $(TSAN_TESTS),$(if $(findstring $(T)
 NEEDS_unit := $(or $(strip $(UNIT_CHOSEN)),$(UNIT_TESTS) $(TSAN_TESTS))
 # The image, and the objects of the other programs.
 NEEDS_structure := $(BUILD)/peregrine.elf $(patsubst %.c,$(OBJECTS)/%.o,$(wildcard app/*/*.c))
-NEEDS_exchange_slow := $(if $(filter trade,$(PROGRAMS)),$(call linux_program,trade))
+BOOK_ROWS := $(BUILD)/host/tests/exchange/book_rows
+$(BOOK_ROWS): $(patsubst %,$(BUILD)/host/%.o,tests/exchange/book_rows app/trade/book app/trade/itch) $(HOST_LIBRARY)
+	$(CC) -o $@ $^
+NEEDS_exchange_slow := $(call linux_program,trade) $(BOOK_ROWS)
 NEEDS_tools := $(BUILD)/peregrine.elf
 NEEDS_tools_slow := $(BUILD)/peregrine.bzImage
 
