@@ -105,14 +105,14 @@ class Soup:
 
 
 class Running:
-    """`python3 -m exchange serve` with these words, on free ports of loopback."""
+    """`python3 -m exchange serve` with these words, on free ports of loopback, or on these ports of another address."""
 
-    def __init__(self, lines, *words, ports=None):
+    def __init__(self, lines, *words, ports=None, host="127.0.0.1"):
         ports = ports or {name: 0 for name in ("rerequest", "snapshot", "orders")}
         self.log = tempfile.TemporaryFile("w+")         # a pipe that nobody reads would stop the exchange
         self.process = subprocess.Popen(
             [*WORDS, "serve", *lines.words(), *(word for name, port in ports.items() for word in (
-                f"--{name}", f"127.0.0.1:{port}")), *map(str, words)],
+                f"--{name}", f"{host}:{port}")), *map(str, words)],
             stdout=subprocess.PIPE, stderr=self.log, text=True, preexec_fn=lambda: die_with_parent(signal.SIGKILL))
         first = self.process.stdout.readline()
         self.addresses = {name: (ip, int(port)) for name, ip, port in re.findall(r"(\w+)=([\d.]+):(\d+)", first)}

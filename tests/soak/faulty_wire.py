@@ -66,6 +66,12 @@ def strangers_frame(kind, guest_mac, guest, network):
 FLOODS = ("syn", "ping", "arp", "hello", "fragment", "ack")
 
 
+def udp_port(frame):
+    """Returns the UDP port that a frame goes to; 0 if it holds no UDP without IP options."""
+    is_udp = frame[12:15] == b"\x08\x00\x45" and frame[23:24] == b"\x11"
+    return int.from_bytes(frame[36:38], "big") if is_udp else 0
+
+
 class Wire(threading.Thread):
     """Carries frames between QEMU's `dgram` back end, a pair of paths, and a TAP device."""
 
@@ -81,8 +87,9 @@ class Wire(threading.Thread):
         fcntl.ioctl(self.tap, TUNSETIFF, struct.pack("16sH22x", tap.encode(), IFF_TAP | IFF_NO_PI))
         self.faulty = self.stopping = False
         self.flood = None           # (kind, frames a second, the guest's address)
+        self.cut = ()               # UDP ports of the guest that nothing reaches
         self.held = []              # (when, frame, to_guest)
-        self.counts = {"carried": 0, "lost": 0, "repeated": 0, "held": 0, "flooded": 0, "full": 0}
+        self.counts = {"carried": 0, "lost": 0, "repeated": 0, "held": 0, "cut": 0, "flooded": 0, "full": 0}
 
     def __enter__(self):
         self.start()
@@ -116,6 +123,9 @@ class Wire(threading.Thread):
     def take(self, frame, to_guest):
         """Carries a frame. While the wire is faulty, may lose, repeat or hold the frame."""
         self.counts["carried"] += 1
+        if to_guest and self.cut and udp_port(frame) in self.cut:
+            self.counts["cut"] += 1
+            return
         luck = self.random.random() if self.faulty else 1
         if luck < LOSS:
             self.counts["lost"] += 1

@@ -8,23 +8,17 @@ Exits with 0 if no answer was lost while the player was connected, and none was 
 not grow, and the guest may obey no forged command. Prints a line a minute; writes build/bench/soak.json."""
 import argparse
 import contextlib
-import json
 import os
-import pathlib
-import re
-import secrets
 import socket
 import statistics
 import sys
-import tempfile
 import time
 
 from contest import record, rounds
 from deploy import control
-from tests.bench import bench_rows
 from tests.e2e import dhcp_server
-from tests.soak import faulty_wire
-from vm import machine, qemu
+from tests.soak import faulty_run, faulty_wire
+from vm import machine
 from vm.game import Game, outcome
 
 USER = "peregrine"
@@ -32,33 +26,29 @@ LEASES = ("10.77.0.2", "10.77.0.3")
 PORT_BASE = 10000                           # all ports are free in the network namespace
 S_NS = 10**9
 BEFORE_NS, AFTER_NS = 1 * S_NS, 1 * S_NS    # around a break by this program; answers may be lost then
-RSS_GROWTH_MAX = 16 << 20                   # QEMU's own memory; the guest's is fixed
 FLOOD_RATE = 1000
 RECONNECT_S_MEDIAN, RECONNECT_S_MAX = 0.5, 2.5  # the server refuses for 0.1 s; a dropped SYN costs 1 s
 EARLY_RISK = "1e-12"                        # at 1e-5 a burst, one is wrong in three hours
-SAMPLE_LATE_S_MAX = 1.0                     # the largest delay of a sample
-DRIFT_PPM_MAX = 1000                        # the figure is reported; this bound catches a wrong frequency
 
 
-class Soak:
+class Soak(faulty_run.FaultyRun):
     close_after, settings = 97, ()              # bursts between two closes by the server; more words for the guest
 
     def __init__(self, seconds, directory, tools):
-        self.seconds, self.directory, self.tools = seconds, directory, tools
-        self.key = "0x" + secrets.token_hex(32)
+        super().__init__(seconds, directory, tools, "soak")
         self.cycle_s = min(300.0, max(24.0, seconds / 3))
-        self.begun, self.commit = time.monotonic(), bench_rows.commit()
-        self.records, self.breaks, self.samples, self.closes = [], [], [], []
-        self.problems = []
+        self.records = []
         self.restarts = self.leases = self.floods = self.forged = 0
         self.dhcp = tools.enter_context(dhcp_server.DhcpServer(
             machine.TAP, machine.TAP_HOST, LEASES[0], mask="255.255.255.0", lease_s=20 if seconds > 60 else 6))
-        self.wire = tools.enter_context(faulty_wire.Wire(
-            directory, machine.TAP, bytes.fromhex(machine.MAC.replace(":", "")), "soak"))
         self.game = self.new_game()
-        self.guest = tools.enter_context(self.new_guest())
+        words = ["wait=sleep", "server.timeout=60", f"early.risk={EARLY_RISK}", *self.settings]
+        self.start_guest(machine.settings_text(machine.Setup(net="tap", lease=True), rounds.ROUNDS["online"],
+                                               self.game.endpoints(machine.TAP_HOST), USER, self.key, words))
 
-    # ---- server and guest
+    @property
+    def guest_address(self):
+        return self.dhcp.guest
 
     def new_game(self):
         words = ["--begin", "now", "--round", "online", "--seed", f"soak-{self.restarts}", "--burst", "50-300",
@@ -66,22 +56,9 @@ class Soak:
                  "--close-for", "0.1"]
         return Game(machine.TAP_HOST, words, PORT_BASE)
 
-    def new_guest(self):
-        setup = machine.Setup(net="tap", lease=True)
-        words = ["wait=sleep", "server.timeout=60", f"early.risk={EARLY_RISK}", *self.settings]
-        settings = machine.settings_text(setup, rounds.ROUNDS["online"], self.game.endpoints(machine.TAP_HOST), USER,
-                                         self.key, words)
-        options = [*qemu.kernel(settings), "-netdev", self.wire.netdev,
-                   "-device", f"{machine.NICS['transitional']},netdev=net0,mac={machine.MAC}"]
-        return qemu.Machine(options, memory=setup.memory, cpu=machine.CPUS["tcg"])
-
-    def client(self, key=None, timeout_s=1.0):
-        return control.Client(self.dhcp.guest, control.key_from_text(key or self.key), timeout_s=timeout_s)
-
     # ---- the faults
 
     def schedule(self):
-        """Yields (seconds from the start, action) of the whole soak."""
         cycle, number = self.cycle_s, 0
         flood_s = min(10.0, cycle * 0.08)
         while (start := 4 + number * cycle) < self.seconds:
@@ -97,15 +74,16 @@ class Soak:
             yield start + 0.84 * cycle + flood_s, lambda: (self.set_faulty(False), self.end_flood())
             number += 1
 
-    def set_faulty(self, faulty):
-        self.wire.faulty = faulty
-
     def begin_flood(self, kind):
         self.floods += 1
         self.wire.flood = (kind, FLOOD_RATE, socket.inet_aton(self.dhcp.guest))
 
     def end_flood(self):
         self.wire.flood = None
+
+    def end_faults(self):
+        super().end_faults()
+        self.end_flood()
 
     def restart_server(self):
         killed_ns = time.time_ns()
@@ -134,65 +112,22 @@ class Soak:
         self.leases += 1
         self.dhcp.guest = LEASES[self.leases % 2]
 
-    # ---- samples and output
-
-    def sample(self):
-        """Keeps a sample of the guest's statistics. Keeps none if the guest is between two addresses."""
-        try:
-            values = control.parse(self.client(timeout_s=0.5).status())
-        except control.ControlError:
-            return
-        text = pathlib.Path(f"/proc/{self.guest.process.pid}/status").read_text(encoding="ascii")
-        values["rss"] = int(re.search(r"VmRSS:\s+(\d+)", text)[1]) << 10
-        self.samples.append((time.monotonic(), values))
-
     def line(self):
         values = self.samples[-1][1] if self.samples else {}
         board = {}
         with contextlib.suppress(OSError, ValueError):
             board = self.game.board()
         user = next(iter(board.get("users", [])), {})
-        return (f"soak: {(time.monotonic() - self.begun) / 60:.0f} min: offered {board.get('offered')} and found "
-                f"{user.get('found')} since restart {self.restarts}, answers {values.get('player.answers')}, leases "
-                f"{self.leases}, floods {self.floods}, forged GG {self.forged}, send queue "
-                f"{values.get('pool.send_queue_bytes_used')} bytes, buffers free {values.get('pool.tx_buffers_free')} "
-                f"and {values.get('pool.rx_buffers_free')}, QEMU {values.get('rss', 0) >> 20} MiB")
-
-    def play(self):
-        self.guest.wait_for(r"network: up", 60)
-        actions = iter(self.schedule())
-        action = next(actions, None)
-        sample_s = 10 if self.seconds > 120 else 2
-        next_sample, next_line = 3.0, 60.0
-        while (now := time.monotonic() - self.begun) < self.seconds:
-            if self.guest.process.poll() is not None:
-                self.problems.append("the machine ended before the game")
-                return
-            if action and now >= action[0]:
-                action[1]()
-                action = next(actions, None)
-            elif now >= next_sample:
-                self.sample()
-                next_sample = now + sample_s
-            elif now >= next_line:
-                print(self.line(), flush=True)
-                next_line += 60
-            else:
-                time.sleep(0.05)
-        self.set_faulty(False)
-        self.end_flood()
-        time.sleep(3)
-        self.sample()
+        return (f"offered {board.get('offered')} and found {user.get('found')} since restart {self.restarts}, answers "
+                f"{values.get('player.answers')}, leases {self.leases}, floods {self.floods}, forged GG {self.forged}, "
+                f"send queue {values.get('pool.send_queue_bytes_used')} bytes, buffers free "
+                f"{values.get('pool.tx_buffers_free')} and {values.get('pool.rx_buffers_free')}, QEMU "
+                f"{values.get('rss', 0) >> 20} MiB")
 
     def end(self):
         """Ends guest and server; keeps the last record."""
         left_ns = time.time_ns()
-        if self.guest.process.poll() is None:
-            try:
-                self.client(timeout_s=5).gg()
-                self.guest.wait_reset()
-            except (control.ControlError, AssertionError) as error:
-                self.problems.append(f"GG: {error}")
+        self.send_home()
         lines = self.game.stop()
         self.records.append((lines, left_ns))
         self.game.close()
@@ -255,34 +190,18 @@ class Soak:
         return {digits for digits, (begun, ended) in ends.items()
                 if any(begun <= to and ended >= since for since, to in spans)}
 
-    def drift_ppm(self):
-        (first_s, first), (last_s, last) = self.samples[0], self.samples[-1]
-        guest_s = (last["program.uptime_ns"] - first["program.uptime_ns"]) / S_NS
-        return (guest_s / (last_s - first_s) - 1) * 1e6, last_s - first_s
-
     def check_samples(self):
-        """Adds a problem for each figure that grows, and if no forged command was refused."""
-        if len(self.samples) < 3:
-            self.problems.append(f"only {len(self.samples)} samples of the statistics")
-            return
-        quarter = max(1, len(self.samples) // 4)
-        early, late = (statistics.median(values["rss"] for _, values in part)
-                       for part in (self.samples[quarter:2 * quarter], self.samples[-quarter:]))
-        if late - early > RSS_GROWTH_MAX:
-            self.problems.append(f"QEMU's memory grew from {early} to {late} bytes")
-        first, last = self.samples[0][1], self.samples[-1][1]
+        """Checks the player's figures, too, and if no forged command was refused."""
+        if not super().check_samples():
+            return False
+        last = self.samples[-1][1]
         if last["pool.send_queue_bytes_used"]:
             self.problems.append(f"the send queue holds {last['pool.send_queue_bytes_used']} bytes at the end")
-        for name in ("pool.tx_buffers_free", "pool.rx_buffers_free"):
-            if last[name] < first[name] - 16:
-                self.problems.append(f"{name}: {first[name]} at the start, {last[name]} at the end")
         if self.forged and not last["control.drop_mac"]:
             self.problems.append("no forged command was refused")
-        ppm, over_s = self.drift_ppm()
-        if abs(ppm) > DRIFT_PPM_MAX and abs(ppm) * over_s > SAMPLE_LATE_S_MAX * 1e6:
-            self.problems.append(f"the clock drifts by {ppm:.0f} ppm")
         if last["submit.dropped_no_room"]:
             self.problems.append("answers were dropped for want of room")
+        return True
 
 
 class Reconnect(Soak):
@@ -320,10 +239,7 @@ def gaps_s(records):
 
 
 def run(kind, seconds):
-    with contextlib.ExitStack() as tools:
-        directory = tools.enter_context(tempfile.TemporaryDirectory(prefix="peregrine-soak-"))
-        machine.set_up_namespace()
-        soak = kind(seconds, directory, tools)
+    with faulty_run.prepared(kind, seconds) as soak:
         try:
             soak.play()
         finally:
@@ -331,36 +247,15 @@ def run(kind, seconds):
         figures = soak.evaluate()
         soak.check_samples()
         if soak.problems:
-            keep_records(soak)
+            faulty_run.keep_records("record", [lines for lines, _ in soak.records])
         return soak, figures
 
 
-def keep_records(soak):
-    """Writes the servers' records to build/soak/, one file a server, to find the cause of a problem."""
-    directory = qemu.BUILD / "soak"
-    directory.mkdir(parents=True, exist_ok=True)
-    for number, (lines, _) in enumerate(soak.records):
-        path = directory / f"record-{number}.jsonl"
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="ascii")
-    print(f"soak: the servers' records are kept in {directory}", flush=True)
-
-
 def write(soak, figures, gaps, command):
-    rows = bench_rows.Rows(qemu.BUILD / "bench/soak.json")
-    rows.commit = soak.commit           # the commit at the start; the tree may have changed since
-    seconds = round(time.monotonic() - soak.begun)
-    more = {**figures, "seconds": seconds, "restarts": soak.restarts, "leases": len(soak.dhcp.refused_ns),
-            "floods": soak.floods, "forged_gg": soak.forged, "problems": soak.problems,
-            **{f"frames_{name}": count for name, count in soak.wire.counts.items()}}
-    if soak.samples:
-        last = soak.samples[-1][1]
-        more["drift_ppm"], more["drift_over_s"] = (round(value, 2) for value in soak.drift_ppm())
-        rss = [values["rss"] for _, values in soak.samples]
-        more["qemu_rss_bytes"] = [rss[len(rss) // 4], rss[-1]]
-        more["statistics"] = {name: last[name] for name in sorted(last)
-                              if name.startswith(("pool.", "clock.", "session."))}
-    rows.keep("soak/reconnect", "s", len(gaps), gaps[len(gaps) // 2] if gaps else None,
-              gaps[min(len(gaps) - 1, len(gaps) * 99 // 100)] if gaps else None, command, **more)
+    more = {**figures, "restarts": soak.restarts, "leases": len(soak.dhcp.refused_ns), "floods": soak.floods,
+            "forged_gg": soak.forged, **soak.figures(("pool.", "clock.", "session."))}
+    soak.rows("soak").keep("soak/reconnect", "s", len(gaps), gaps[len(gaps) // 2] if gaps else None,
+                           gaps[min(len(gaps) - 1, len(gaps) * 99 // 100)] if gaps else None, command, **more)
 
 
 def main():
@@ -379,12 +274,7 @@ def main():
     if gaps:
         print(f"soak: {len(gaps)} connections again after {gaps[len(gaps) // 2]:.3f} s at the median, "
               f"{gaps[-1]:.3f} s at most")
-    if len(soak.samples) > 1:
-        drift_ppm, over_s = soak.drift_ppm()
-        print(f"soak: the guest's clock is ahead of the host's by {drift_ppm:.1f} ppm over {over_s:.0f} s")
-    print(f"soak: the wire: {soak.wire.counts}")
-    if soak.problems:
-        sys.exit("\n".join([*soak.problems, "--- the guest's log ---", soak.guest.log[-8000:]]))
+    sys.exit(soak.report())
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
-# The game for hours over a faulty network: tests/soak/soak.py.
-soak: $(BUILD)/peregrine.elf ## a game over a faulty network: HOURS=1 or SECONDS=; build/bench/soak.json
-	$(PY) tests/soak/soak.py --seconds $(or $(SECONDS),$(shell echo $$(( 3600 * $(or $(HOURS),1) ))))
-NEEDS_soak := $(BUILD)/peregrine.elf
+# The game for hours, or the trading program at the simulated exchange, over a faulty network: tests/soak/.
+SOAK := $(if $(filter trade,$(PROGRAM)),trade,soak)
+SOAK_SECONDS = $(or $(SECONDS),$(if $(HOURS),$(shell echo $$(( 3600 * $(HOURS) )))))
+soak: $(IMAGE)/peregrine.elf ## a game, or PROGRAM=trade SEED=, over a faulty network: HOURS= or SECONDS=; build/bench/
+	$(PY) tests/soak/$(SOAK).py $(SOAK_SECONDS:%=--seconds %) $(if $(SEED),--seed $(SEED))
+NEEDS_soak := $(BUILD)/peregrine.elf $(call image_folder,trade)/peregrine.elf
 .PHONY: soak
