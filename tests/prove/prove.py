@@ -66,6 +66,14 @@ PROOFS = {
     "settings_words": ("settings: words", SETTINGS, f"word:200,{SETTINGS_SLEVELS}", SETTINGS_OPTIONS),
     "settings_messages": ("settings: messages", SETTINGS, "", ("-eva-min-loop-unroll", "600")),
     "checksum": ("Internet checksum", "net/ip/checksum.c", "checksum_sum_wide:100", ()),
+    "trade_soup": ("SoupBinTCP packets", "app/trade/soup.c base/text.c", "packet:5000",
+                   ("-eva-slevel", "300", "-eva-split-return-function",
+                    "give:0,soup_next:0:1,take_packet:0:1,next_packet:0,gather:0,text_number:0,soup_read_number:0")),
+    "trade_book": ("ITCH messages", "app/trade/book.c app/trade/itch.c", "malformed:5000",
+                   ("-eva-slevel", "60", "-eva-split-return-function", "level_add:0,order_add:0")),
+    "trade_ouch": ("OUCH responses", "app/trade/ouch.c", "orders_any:1000",
+                   ("-eva-slevel", "20", "-eva-plevel", "400", "-eva-split-return-function", "has_length:0")),
+    "trade_risk": ("limits of an order", "app/trade/risk.c", "risk_check:100", ()),
 }
 
 # The title, the product's files, and the functions whose contracts WP proves.

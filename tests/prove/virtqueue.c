@@ -2,7 +2,6 @@
  * descriptors a slot. The ring ends where the buffer ends, except for the event index. */
 #define __atomic_load_n(at, order)         (*(at))
 #define __atomic_store_n(at, value, order) (*(at) = (value))
-#define __builtin_expect(condition, usual) (condition)
 #include "drivers/virtio/virtqueue.h"
 
 static uint8_t memory[sizeof(struct virtq_used) + VIRTQ_SIZE_MAX * sizeof(struct virtq_used_elem) + 2];
