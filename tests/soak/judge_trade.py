@@ -100,7 +100,7 @@ class Judge(Exchange):
     def _judge_account(self, account, request):
         """Judges what the account has and may still get, after each request."""
         entry = account.entries.get(request.number)
-        if request.kind in ("enter", "replace") and entry is not None:
+        if request.kind in ("enter", "replace") and entry is not None and entry not in self.live:
             self.live.append(entry)
         self.live = [entry for entry in self.live if entry.is_live]
         if len(self.live) > self.limits.open:
