@@ -33,6 +33,7 @@ LIMITS = judge_trade.Limits(shares=100, notional=50_000, collar=1, position=300,
 FAULTS = ("--loss-a 0.02 --loss-b 0.02 --reorder-a 0.01 --reorder-b 0.01 --repeat-a 0.01 --repeat-b 0.01 "
           "--loss-requests 0.1 --reset 10")
 CUT_S = 0.3                         # the time without both lines
+TRADES_S = 10                       # after a start of the exchange the program trades again
 UNANSWERED_S = 2.0                  # without answers to requests; the program gives up after 0.4 s
 
 
@@ -51,9 +52,9 @@ class TradeSoak(faulty_run.FaultyRun):
         self.cycle_s = 60.0 if seconds > 120 else 20.0
         self.journal = self.directory / "journal"
         self.restarts = self.cuts = self.lost = 0
-        self.accepted = []          # by the newest sample before each kill
+        self.accepted = []          # before each kill of an exchange that had time to trade
         self.last, self.counts, self.account = {}, {}, {}
-        self.exchange = self.new_exchange()
+        self.exchange, self.since = self.new_exchange(), time.monotonic()
         words = [*(f"feed.{name}={group}:{port}" for name, group, port in zip("ab", GROUPS, LINES)),
                  *(f"{name}={machine.TAP_HOST}:{port}" for name, port in PORTS.items()),
                  f"rerequest.port={REREQUEST}", f"user={USER}", f"passwd={PASSWORD}", f"symbols={','.join(SYMBOLS)}",
@@ -95,11 +96,11 @@ class TradeSoak(faulty_run.FaultyRun):
         self.wire.cut = ()
 
     def restart_exchange(self):
-        if self.samples:
+        if self.samples and self.samples[-1][0] > self.since + TRADES_S:
             self.accepted.append(self.samples[-1][1]["ouch.accepted"])
         self.exchange.kill()
         self.restarts += 1
-        self.exchange = self.new_exchange()
+        self.exchange, self.since = self.new_exchange(), time.monotonic()
 
     def line(self):
         values = self.samples[-1][1] if self.samples else {}
