@@ -66,6 +66,10 @@ PROOFS = {
     "settings_words": ("settings: words", SETTINGS, f"word:200,{SETTINGS_SLEVELS}", SETTINGS_OPTIONS),
     "settings_messages": ("settings: messages", SETTINGS, "", ("-eva-min-loop-unroll", "600")),
     "checksum": ("Internet checksum", "net/ip/checksum.c", "checksum_sum_wide:100", ()),
+    "trade_mold": ("MoldUDP64 datagrams", "app/trade/mold.c", "mold_init:1100,take:5000",
+                   ("-eva-slevel", "200", "-eva-domains", "octagon,equality", "-eva-split-return-function",
+                    f"take:{':'.join(map(str, range(64)))},mold_take:full,mold_advance:full,announce:full,"
+                    "gap_began:full,make_due:full,store:full,mold_next:0,blocks_are_whole:0")),
     "trade_soup": ("SoupBinTCP packets", "app/trade/soup.c base/text.c", "packet:5000",
                    ("-eva-slevel", "300", "-eva-split-return-function",
                     "give:0,soup_next:0:1,take_packet:0:1,next_packet:0,gather:0,text_number:0,soup_read_number:0")),
