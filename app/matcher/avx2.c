@@ -37,16 +37,6 @@ static inline v64 v64_widen(const uint8_t *digits)
     return (v64)_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(four));
 }
 static inline v64 v64_mul_low(v64 a, v64 b) { return (v64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
-static inline v64 v64_prefix(v64 a)
-{
-    a += (v64)_mm256_slli_si256((__m256i)a, 8);
-    __m256i lower = _mm256_permute2x128_si256((__m256i)a, (__m256i)a, 0x08); /* lower half above, zeros below */
-    return a + (v64)_mm256_unpackhi_epi64(lower, lower);
-}
-static inline uint32_t v64_at_most(v64 a, v64 b)
-{
-    return ~(uint32_t)_mm256_movemask_pd((__m256d)(a > b)) & ((1u << LANES64) - 1);
-}
 
 #include "app/matcher/lanes.h"
 

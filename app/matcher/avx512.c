@@ -32,14 +32,6 @@ static inline v64 v64_widen(const uint8_t *digits)
     return (v64)_mm512_cvtepu8_epi64(_mm_loadl_epi64((const void *)digits));
 }
 static inline v64 v64_mul_low(v64 a, v64 b) { return (v64)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
-static inline v64 v64_prefix(v64 a)
-{
-    const __m512i zero = _mm512_setzero_si512();
-    a += (v64)_mm512_alignr_epi32((__m512i)a, zero, LANES - 2);
-    a += (v64)_mm512_alignr_epi32((__m512i)a, zero, LANES - 4);
-    return a + (v64)_mm512_alignr_epi32((__m512i)a, zero, LANES - 8);
-}
-static inline uint32_t v64_at_most(v64 a, v64 b) { return _mm512_cmple_epu64_mask((__m512i)a, (__m512i)b); }
 
 #include "app/matcher/lanes.h"
 

@@ -1,8 +1,8 @@
 /* The text of the vector variants: a variant's file includes it after its LANES and the operations on its vectors.
  *
  * v32 is a vector of LANES numbers of 32 bits, v64 one of LANES64 numbers of 64 bits. v16_ operations take the 16-bit
- * halves of a v32. v32_suffix makes of each lane the sum from it to the last lane, v64_prefix that from the first lane
- * to it. _at_most compares lanes and returns a bit for each. _widen loads a byte for each lane. */
+ * halves of a v32. v32_suffix makes of each lane the sum from it to the last lane. v32_at_most compares lanes and
+ * returns a bit for each. _widen loads a byte for each lane. */
 #pragma once
 
 #include <immintrin.h>
@@ -79,24 +79,6 @@ HOT static uint64_t lanes_sum(const uint8_t *digits, const uint64_t *weights, si
     for (int i = 0; i < LANES64; i++)
         total += sum[i];
     return total;
-}
-
-HOT static uint32_t lanes_scan(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance,
-                               uint64_t *sum)
-{
-    const v64 limit = v64_all(tolerance);
-    v64 carry = v64_all(*sum);
-    for (uint32_t at = 0; at < count; at += LANES64) {
-        const v64 sums = carry + v64_prefix(fractions(digits + at, weights + at));
-        const uint32_t zero = v64_at_most(sums, limit);
-        carry = v64_all(sums[LANES64 - 1]);
-        if (zero == 0)
-            continue;
-        uint32_t taken = at + (uint32_t)__builtin_ctz(zero) + 1;
-        *sum = sums[taken - at - 1];
-        return taken <= count ? taken : 0;
-    }
-    return 0;
 }
 
 HOT static uint32_t lanes_candidates(const struct modulus_probe *probe, const uint8_t *at, uint32_t least, uint32_t n,
@@ -291,6 +273,6 @@ static void lanes_fill_cache(struct filter *filter, const uint32_t *block, uint3
 
 #define SIMD_OPS                                                                                                       \
     {                                                                                                                  \
-        .digits_min = FILTER_DIGITS_MIN, .lanes = LANES, .write = lanes_write, .sum = lanes_sum, .scan = lanes_scan,   \
+        .digits_min = FILTER_DIGITS_MIN, .lanes = LANES, .write = lanes_write, .sum = lanes_sum,                       \
         .candidates = lanes_candidates, .fill_cache = lanes_fill_cache, .probe = lanes_probe,                          \
     }

@@ -45,27 +45,25 @@ static bool pay(struct matcher *m, uint32_t i, uint32_t count)
     return true;
 }
 
-/* Queues the answers that begin at a candidate and end in after + 1 .. last. `sum` is that of its digits up to `after`.
- * A sum of at most `tolerance` means a multiple of m. Returns false if the tail has refused more ends than the modulus
- * can pay for.
+/* Queues the answers that begin at a candidate and end in after + 1 .. last. Returns false if the tail has refused more
+ * ends than the modulus can pay for.
  *
  * A multiple v of m ends the loop if the tail has at most one digit, so that M is m times 1, 2, 5 or 10. With k more
  * digits d the number is 10^k v + d. If m divides that, then also d. As d < 10^K < M / 10 <= m, d is 0. So only zeros
  * make further answers. */
-HOT static bool verify(struct matcher *m, uint32_t i, uint32_t start, uint64_t sum, uint32_t after, uint32_t last)
+HOT static bool verify(struct matcher *m, uint32_t i, uint32_t start, uint32_t after, uint32_t last)
 {
     const struct matcher_modulus *c = &m->moduli[i];
     ASSERT(start < after && after <= last);
     last = min_u32(last, start + m->n);
-    m->search.work += (last - after) / WORK_SUMMED;
-    bool zero = sum <= c->tolerance;
-    for (uint32_t end = after; end < last && !(zero && c->tail_digits <= 1 && m->text[end] != '0');) {
-        const uint32_t taken = m->ops->scan(m->text + end, c->key_weights + (end - start), last - end, c->tolerance,
-                                            &sum);
-        if (taken == 0)
+    m->search.work += (last - start) / WORK_SUMMED;
+    uint64_t sum = m->ops->sum(m->text + start, c->key_weights, after - start);
+    for (uint32_t end = after; end < last && !(sum <= c->tolerance && c->tail_digits <= 1 && m->text[end] != '0');) {
+        do
+            sum += (uint64_t)(m->text[end] - '0') * c->key_weights[end - start];
+        while (++end < last && sum > c->tolerance);
+        if (sum > c->tolerance)
             return true;
-        end += taken;
-        zero = true;
         m->search.work += WORK_TAIL;
         if (!modulus_may_end_in(c, m->text[end - 1]))
             continue;
@@ -99,7 +97,7 @@ static NOT_HOT void verify_window(struct matcher *m)
         bool paid = s->queued + w->count * (last - MATCHER_HISTORY) <= MATCHER_QUEUE_MAX && s->work < s->work_max
                     && pay(m, i, w->count);
         for (uint32_t k = 0; paid && k < w->count; k++)
-            paid = verify(m, i, w->start[k], w->sum[k], MATCHER_HISTORY, last);
+            paid = verify(m, i, w->start[k], MATCHER_HISTORY, last);
         if (!paid)
             overflow(m, i);
     }
@@ -123,12 +121,9 @@ HOT static bool verify_probe(struct matcher *m, uint32_t i, const struct filter_
                                               MATCHER_CANDIDATES_MAX);
     if (count > MATCHER_CANDIDATES_MAX || s->queued + count * (last - after) > MATCHER_QUEUE_MAX || !pay(m, i, count))
         return false;
-    for (uint32_t j = 0; j < count; j++) {
-        const uint32_t start = after - before[j];
-        s->work += before[j] / WORK_SUMMED;
-        if (!verify(m, i, start, m->ops->sum(m->text + start, c->key_weights, before[j]), after, last))
+    for (uint32_t j = 0; j < count; j++)
+        if (!verify(m, i, after - before[j], after, last))
             return false;
-    }
     return true;
 }
 

@@ -13,9 +13,6 @@ struct simd_ops {
     void (*write)(uint32_t *row, const uint8_t *digits, size_t count);
     /* Returns the sum of digits times weights; both may be read MODULUS_PAD further. */
     uint64_t (*sum)(const uint8_t *digits, const uint64_t *weights, size_t count);
-    /* Adds digits times weights to the sum until that is at most the tolerance. Returns how many digits were added, or
-     * 0 if the sum was above the tolerance after each of `count` digits. */
-    uint32_t (*scan)(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance, uint64_t *sum);
     /* Lists a probe's candidates that begin least..n - 1 digits before its position `at`. Young starts and digits 0 are
      * left out. Lists at most `max`, and returns max + 1 if there are more. */
     uint32_t (*candidates)(const struct modulus_probe *probe, const uint8_t *at, uint32_t least, uint32_t n,

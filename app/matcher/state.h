@@ -105,7 +105,6 @@ struct burst_search {
 struct window_candidates {
     uint32_t count;                         /* MATCHER_CANDIDATES_MAX + 1: there are more than are listed */
     uint32_t start[MATCHER_CANDIDATES_MAX]; /* text indices */
-    uint64_t sum[MATCHER_CANDIDATES_MAX];   /* sums of key weights, up to the burst */
 };
 
 enum idle_step { IDLE_CHECK, IDLE_SHIFT, IDLE_MODULI, IDLE_CACHE, IDLE_EARLY, IDLE_DONE };

@@ -48,8 +48,8 @@ static void list_candidates(struct matcher *m, uint32_t i)
         w->start[k] = MATCHER_HISTORY - before[k];
         if (c->method != MODULUS_FILTER)
             continue; /* listed for early answers alone */
-        w->sum[k] = m->ops->sum(burst - before[k], c->key_weights, before[k]);
-        const bool multiple = w->sum[k] <= c->tolerance && c->tail_digits <= 1;
+        const uint64_t sum = m->ops->sum(burst - before[k], c->key_weights, before[k]);
+        const bool multiple = sum <= c->tolerance && c->tail_digits <= 1;
         m->window_any |= !multiple;
         m->window_multiple |= multiple;
     }

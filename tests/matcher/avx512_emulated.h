@@ -57,13 +57,6 @@ static inline __mmask16 emulated_cmple_epu32_mask(__m512i a, __m512i b) /* VPCMP
     LANE(i, 16) r |= (unsigned)(x[i] <= y[i]) << i;
     return (__mmask16)r;
 }
-static inline __mmask8 emulated_cmple_epu64_mask(__m512i a, __m512i b) /* VPCMPUQ */
-{
-    emulated_u64 x = (emulated_u64)a, y = (emulated_u64)b;
-    unsigned r = 0;
-    LANE(i, 8) r |= (unsigned)(x[i] <= y[i]) << i;
-    return (__mmask8)r;
-}
 static inline __m512i emulated_alignr_epi32(__m512i a, __m512i b, int shift) /* VALIGND: a above b, shifted down */
 {
     emulated_u32 x = (emulated_u32)a, y = (emulated_u32)b, r;
@@ -114,10 +107,8 @@ EMULATED_UNPACK(emulated_unpackhi_epi64, emulated_u64, 8, 2, 1)
 #define _mm512_setzero_si512 emulated_setzero_si512
 #undef _mm512_cmple_epu16_mask
 #undef _mm512_cmple_epu32_mask
-#undef _mm512_cmple_epu64_mask
 #define _mm512_cmple_epu16_mask emulated_cmple_epu16_mask
 #define _mm512_cmple_epu32_mask emulated_cmple_epu32_mask
-#define _mm512_cmple_epu64_mask emulated_cmple_epu64_mask
 #undef _mm512_alignr_epi32
 #define _mm512_alignr_epi32   emulated_alignr_epi32
 #define _mm512_cvtepu8_epi64  emulated_cvtepu8_epi64
