@@ -4,7 +4,7 @@
 
 #include "app/matcher/simd_ops.h"
 
-enum { LANES = 8, LANES64 = LANES / 2 };
+enum { LANES = 8 };
 typedef uint32_t v32 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef uint64_t v64 __attribute__((vector_size(32), aligned(8), may_alias));
 static inline v32 v32_min(v32 a, v32 b) { return (v32)_mm256_min_epu32((__m256i)a, (__m256i)b); }
@@ -20,15 +20,14 @@ static inline v32 v32_low_words(v32 a, v32 b) { return (v32)_mm256_unpacklo_epi3
 static inline v32 v32_high_words(v32 a, v32 b) { return (v32)_mm256_unpackhi_epi32((__m256i)a, (__m256i)b); }
 static inline v32 v32_low_pairs(v32 a, v32 b) { return (v32)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b); }
 static inline v32 v32_high_pairs(v32 a, v32 b) { return (v32)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b); }
-static inline v32 v32_widen(const uint8_t *digits)
-{
-    return (v32)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)digits));
-}
-static inline v32 v16_add(v32 a, v32 b) { return (v32)_mm256_add_epi16((__m256i)a, (__m256i)b); }
 static inline v32 v16_min(v32 a, v32 b) { return (v32)_mm256_min_epu16((__m256i)a, (__m256i)b); }
 static inline bool v16_any_at_most(v32 a, v32 b)
 {
     return _mm256_movemask_epi8(_mm256_cmpeq_epi16((__m256i)v16_min(a, b), (__m256i)a)) != 0;
+}
+static inline v32 v32_widen(const uint8_t *digits)
+{
+    return (v32)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)digits));
 }
 static inline v64 v64_widen(const uint8_t *digits)
 {
@@ -38,6 +37,5 @@ static inline v64 v64_widen(const uint8_t *digits)
 }
 static inline v64 v64_mul_low(v64 a, v64 b) { return (v64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 
+#define SIMD_OPS simd_ops_avx2
 #include "app/matcher/lanes.h"
-
-const struct simd_ops simd_ops_avx2 = SIMD_OPS;

@@ -1,6 +1,7 @@
-/* The text of the vector variants: a variant's file includes it after its LANES and the operations on its vectors.
+/* The text of the vector variants. A variant's file includes it after its LANES, the operations on its vectors that C
+ * has no operator for, and the name of its SIMD_OPS.
  *
- * v32 is a vector of LANES numbers of 32 bits, v64 one of LANES64 numbers of 64 bits. v16_ operations take the 16-bit
+ * v32 is a vector of LANES numbers of 32 bits, v64 one of half as many of 64 bits. v16_ operations take the 16-bit
  * halves of a v32. v32_suffix makes of each lane the sum from it to the last lane. v32_at_most compares lanes and
  * returns a bit for each. _widen loads a byte for each lane. */
 #pragma once
@@ -14,8 +15,11 @@
 
 #define INLINED static inline __attribute__((always_inline))
 
+typedef uint16_t v16 __attribute__((vector_size(sizeof(v32))));
+
 enum {
     BATCH = FILTER_BATCH,
+    LANES64 = LANES / 2,
     GROUP_WORDS = (1 + FILTER_ROWS) * LANES,
     CACHE_GROUP_WORDS = FILTER_GROUP / 2, /* words of one probe */
     CACHE_BLOCK_WORDS = 8 * LANES,        /* words of partial sums compared together */
@@ -26,6 +30,7 @@ static inline v32 v32_all(uint32_t value) { return (v32){ 0 } + value; }
 static inline v64 v64_all(uint64_t value) { return (v64){ 0 } + value; }
 static inline v32 v32_load(const uint32_t *at) { return *(const v32 *)at; }
 static inline void v32_store(uint32_t *at, v32 value) { *(v32 *)at = value; }
+static inline v32 v16_add(v32 a, v32 b) { return (v32)((v16)a + (v16)b); }
 
 /* Writes digits as words, because the filter takes two at a time, as one number. An odd index gets its digit. An even
  * index gets the number that its digit and the next one write: digits 3 1 4 1 become 31 1 41 1. */
@@ -271,8 +276,12 @@ static void lanes_fill_cache(struct filter *filter, const uint32_t *block, uint3
     }
 }
 
-#define SIMD_OPS                                                                                                       \
-    {                                                                                                                  \
-        .digits_min = FILTER_DIGITS_MIN, .lanes = LANES, .write = lanes_write, .sum = lanes_sum,                       \
-        .candidates = lanes_candidates, .fill_cache = lanes_fill_cache, .probe = lanes_probe,                          \
-    }
+const struct simd_ops SIMD_OPS = {
+    .digits_min = FILTER_DIGITS_MIN,
+    .lanes = LANES,
+    .write = lanes_write,
+    .sum = lanes_sum,
+    .candidates = lanes_candidates,
+    .fill_cache = lanes_fill_cache,
+    .probe = lanes_probe,
+};

@@ -26,10 +26,6 @@ static inline __m512i emulated_set1_epi64(long long value)
     LANE(i, 8) r[i] = (uint64_t)value;
     return (__m512i)r;
 }
-static inline __m512i emulated_add_epi16(__m512i a, __m512i b) /* VPADDW */
-{
-    return (__m512i)((emulated_u16)a + (emulated_u16)b);
-}
 static inline __m512i emulated_min_epu16(__m512i a, __m512i b) /* VPMINUW */
 {
     emulated_u16 x = (emulated_u16)a, y = (emulated_u16)b;
@@ -98,7 +94,6 @@ EMULATED_UNPACK(emulated_unpackhi_epi64, emulated_u64, 8, 2, 1)
 
 #undef LANE
 
-#define _mm512_add_epi16     emulated_add_epi16
 #define _mm512_min_epu16     emulated_min_epu16
 #define _mm512_min_epu32     emulated_min_epu32
 #define _mm512_cvtepu8_epi32 emulated_cvtepu8_epi32
