@@ -242,17 +242,17 @@ static uint32_t run_next(struct matcher *m, struct hash_search *h)
     return length;
 }
 
-enum search_state hash_search_continue(struct matcher *m)
+void hash_search_continue(struct matcher *m)
 {
     struct hash_search *h = &m->search.hashing;
     struct burst_search *s = &m->search;
     const struct matcher_modulus *c = &m->moduli[h->modulus];
     while (s->queued < MATCHER_QUEUE_MAX && (h->walking || s->queued == 0)) {
         if (s->work >= s->work_max)
-            return SEARCH_PAUSE;
+            return;
         if (!h->walking && !hash_search_next_end(m, h)) {
             h->active = false;
-            break;
+            return;
         }
         s->work += WORK_START;
         const uint32_t length = h->tail_known ? run_next(m, h)
@@ -262,5 +262,4 @@ enum search_state hash_search_continue(struct matcher *m)
         else if (length == 0 || !hash_search_tail(m, h, length))
             h->walking = false;
     }
-    return SEARCH_ON;
 }

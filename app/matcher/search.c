@@ -178,36 +178,32 @@ HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
         verify_window(m);
 }
 
-/* Goes on with the search by a step, which may find answers. */
-HOT static enum search_state search_step(struct matcher *m)
+/* Goes on with the search by a step, which may find answers. Returns false if the burst has been searched. */
+HOT static bool search_step(struct matcher *m)
 {
     struct burst_search *s = &m->search;
-    if (__builtin_expect(s->hashing.active, 0))
-        return hash_search_continue(m);
-    if (__builtin_expect(m->pass.hits != 0, 0)) {
+    if (__builtin_expect(s->hashing.active, 0)) {
+        hash_search_continue(m);
+    } else if (__builtin_expect(m->pass.hits != 0, 0)) {
         verify_batch(m);
-        return SEARCH_ON;
-    }
-    if (__builtin_expect(s->to_hash != 0, 0)) {
+    } else if (__builtin_expect(s->to_hash != 0, 0)) {
         hash_search_begin(m, (uint32_t)__builtin_ctz(s->to_hash));
         s->to_hash &= s->to_hash - 1;
-        return SEARCH_ON;
-    }
-    if (m->pass.needed > 0
-        && m->ops->probe(&m->filter, m->row + s->from, MATCHER_HISTORY + m->burst_count - s->from,
-                         s->from == MATCHER_HISTORY, &m->pass)) {
+    } else if (m->pass.needed > 0
+               && m->ops->probe(&m->filter, m->row + s->from, MATCHER_HISTORY + m->burst_count - s->from,
+                                s->from == MATCHER_HISTORY, &m->pass)) {
         verify_batch(m);
-        return SEARCH_ON;
-    }
-    if (__builtin_expect(m->pass.needed < s->probes, 0)) {
+    } else if (__builtin_expect(m->pass.needed < s->probes, 0)) {
         ASSERT(m->pass.taken == m->pass.needed);
         m->pass.needed = min_u32(s->probes, m->pass.needed + FILTER_SLICE_PROBES);
-        return SEARCH_PAUSE;
+        s->work_max = s->work;
+    } else if (s->to < MATCHER_HISTORY + m->burst_count) {
+        block_begin(m, s->to);
+        s->work_max = s->work;
+    } else {
+        return false;
     }
-    if (s->to == MATCHER_HISTORY + m->burst_count)
-        return SEARCH_DONE;
-    block_begin(m, s->to);
-    return SEARCH_PAUSE;
+    return true;
 }
 
 /* Hands out the next pair of the queue, unless it was given early. */
@@ -243,11 +239,10 @@ HOT enum matcher_step matcher_next(struct matcher *m, struct matcher_answer *ans
             if (pair_give(m, answer))
                 return MATCHER_ANSWER;
         s->given = s->queued = 0;
-        const enum search_state search = search_step(m);
-        if (s->queued == 0 && (search == SEARCH_PAUSE || (search == SEARCH_ON && s->work >= s->work_max)))
-            return MATCHER_WORKING;
-        if (search == SEARCH_DONE)
+        if (!search_step(m))
             break;
+        if (s->queued == 0 && s->work >= s->work_max)
+            return MATCHER_WORKING;
     }
     s->open = false;
     if (m->burst_count > 0)

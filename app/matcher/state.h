@@ -95,7 +95,7 @@ struct burst_search {
     uint32_t hashed, to_hash;
     /* The credit that each modulus has earned so far, and what it has spent or lost by the maximum. */
     uint64_t earned, spent[MATCHER_MODULUS_COUNT_MAX];
-    uint64_t work, work_max; /* work so far, and the work at which matcher_next returns */
+    uint64_t work, work_max; /* work so far, and the work from which on matcher_next returns */
     uint32_t queued, given;
     struct hash_search hashing;
     struct matcher_pair queue[MATCHER_QUEUE_MAX];
@@ -195,13 +195,6 @@ static inline uint64_t matcher_stream_position(const struct matcher *m, uint32_t
     return m->burst_at + text_index - MATCHER_HISTORY;
 }
 
-/* The state of the search after a step. */
-enum search_state {
-    SEARCH_ON,    /* take the next step */
-    SEARCH_PAUSE, /* poll the ring, then take the next step */
-    SEARCH_DONE,  /* the burst has been searched */
-};
-
 /* hash_search.c */
 
 /* Makes a modulus' table of residues end at a text index, with room for more digits. The table goes on if it can, so
@@ -212,7 +205,7 @@ void matcher_pair_add(struct matcher *m, uint32_t modulus, uint32_t start, uint3
 /* Hashes a modulus over the block at work. */
 void hash_search_begin(struct matcher *m, uint32_t modulus);
 /* Queues the answers of the next end that has some, while there is room, up to work_max. */
-enum search_state hash_search_continue(struct matcher *m);
+void hash_search_continue(struct matcher *m);
 
 /* early.c */
 
