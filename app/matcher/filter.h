@@ -18,7 +18,6 @@ enum {
     FILTER_BLOCK_DIGITS = 256, /* digits of a burst that are searched at once */
     FILTER_DIGITS_MIN = 8,     /* K of a modulus that is looked ahead for, at least */
     FILTER_BATCH = 3,          /* vectors that a pass takes together: they share each broadcast digit */
-    FILTER_SLICE_PROBES = 144, /* probes of a slice, whole batches: 15 us at N = 1,024 */
     FILTER_PROBES_MAX = MATCHER_MODULUS_COUNT_MAX * (FILTER_BLOCK_DIGITS / FILTER_DIGITS_MIN + 2),
     FILTER_VECTORS_MAX = FILTER_PROBES_MAX / FILTER_LANES_MIN,
     FILTER_GROUPS_MAX = (MATCHER_N_DIGITS_MAX + FILTER_BLOCK_DIGITS) / FILTER_GROUP + 4,
@@ -93,5 +92,9 @@ static inline bool filter_ready(const struct filter *filter) { return filter->fi
 static inline uint32_t filter_needed(const struct filter *filter, uint32_t left)
 {
     return filter_ready(filter) ? filter->needed[min_size(left, FILTER_BLOCK_DIGITS + 1)] : 0;
+}
+static inline bool filter_pass_goes_on(const struct filter_pass *pass)
+{
+    return pass->taken < pass->needed || pass->part == FILTER_BLOCK;
 }
 void filter_check(const struct filter *filter);

@@ -14,8 +14,8 @@ static void warm(struct matcher *m)
     m->pass.needed = filter_needed(&m->filter, WARM_DIGITS);
     m->pass.taken = 0;
     m->pass.part = FILTER_WHOLE;
-    while (m->pass.needed > 0 && m->ops->probe(&m->filter, m->row + MATCHER_HISTORY, WARM_DIGITS, true, &m->pass))
-        continue; /* zeros after the last burst's digits are candidates */
+    while (filter_pass_goes_on(&m->pass))
+        m->ops->probe(&m->filter, m->row + MATCHER_HISTORY, WARM_DIGITS, true, &m->pass);
     for (uint32_t i = 0; i < m->modulus_count; i++)
         if ((m->hash_moduli >> i & 1) != 0)
             hot_fetch(m->table[i].newest, sizeof m->table[i].newest);

@@ -217,28 +217,23 @@ static inline uint64_t cache_compare(const struct filter *filter, const struct f
     return hits;
 }
 
-HOT static bool lanes_probe(const struct filter *filter, const uint32_t *block, uint32_t left, bool first_block,
+HOT static void lanes_probe(const struct filter *filter, const uint32_t *block, uint32_t left, bool first_block,
                             struct filter_pass *pass)
 {
-    for (;;) {
-        if (pass->part == FILTER_BLOCK) {
-            pass->part = FILTER_WINDOW;
-            pass->hits = cache_compare(filter, pass, pass->taken - pass->first);
-        } else if (pass->taken < pass->needed) {
-            const uint32_t ready = filter->cached * LANES;
-            const bool cached = first_block && pass->taken < ready;
-            const size_t end = cached ? min_size(pass->needed, ready) : pass->needed;
-            pass->part = cached ? FILTER_BLOCK : FILTER_WHOLE;
-            const uint32_t count = (uint32_t)min_size(end - pass->taken, (size_t)BATCH * LANES);
-            pass->first = pass->taken;
-            pass->taken += count;
-            pass->hits = take_batch(filter, block, left, cached, count, pass);
-        } else {
-            return false;
-        }
-        if (__builtin_expect(pass->hits != 0, 0))
-            return true;
+    if (pass->part != FILTER_BLOCK) {
+        const uint32_t ready = filter->cached * LANES;
+        const bool cached = first_block && pass->taken < ready;
+        const uint32_t end = cached ? min_u32(pass->needed, ready) : pass->needed;
+        const uint32_t count = min_u32(end - pass->taken, BATCH * LANES);
+        pass->part = cached ? FILTER_BLOCK : FILTER_WHOLE;
+        pass->first = pass->taken;
+        pass->taken += count;
+        pass->hits = take_batch(filter, block, left, cached, count, pass);
+        if (!cached || pass->hits != 0)
+            return;
     }
+    pass->part = FILTER_WINDOW;
+    pass->hits = cache_compare(filter, pass, pass->taken - pass->first);
 }
 
 /* Adds up the window's digits for a vector's probes, and stores the upper 16 bits of each start's sums. Lanes are

@@ -5,8 +5,8 @@
  * First idea: take all probes through the burst, and verify their hits. A hit costs a list of its candidates, and each
  * candidate a sum for each of K ends. That breaks in three ways.
  *
- * Long bursts: one may have 65,536 digits. Therefore it is searched in blocks of 256 digits, and a block in slices of
- * 144 probes. Each step adds its price to `work`, and matcher_next returns when that has grown by MATCHER_WORK_MAX.
+ * Long bursts: one may have 65,536 digits. Therefore it is searched in blocks of 256 digits. Each step adds its price
+ * to `work`. matcher_next returns when that has grown by MATCHER_WORK_MAX, and after each block.
  *
  * Late answers: most answers begin in the burst itself, but most of a probe's starts are in the window. Therefore a
  * batch with partial sums is searched in two parts. Answers of the first part leave before the second part begins:
@@ -150,8 +150,7 @@ HOT static void block_begin(struct matcher *m, uint32_t from)
     s->earned += s->to - from;
     s->to_hash = s->hashed;
     m->ops->write(m->row + from, m->text + from, min_size(left, FILTER_BLOCK_DIGITS + 32));
-    s->probes = filter_needed(&m->filter, left);
-    m->pass.needed = min_u32(s->probes, FILTER_SLICE_PROBES);
+    m->pass.needed = filter_needed(&m->filter, left);
     m->pass.taken = 0;
     m->pass.hits = 0;
     m->pass.part = FILTER_WHOLE;
@@ -189,14 +188,13 @@ HOT static bool search_step(struct matcher *m)
     } else if (__builtin_expect(s->to_hash != 0, 0)) {
         hash_search_begin(m, (uint32_t)__builtin_ctz(s->to_hash));
         s->to_hash &= s->to_hash - 1;
-    } else if (m->pass.needed > 0
-               && m->ops->probe(&m->filter, m->row + s->from, MATCHER_HISTORY + m->burst_count - s->from,
-                                s->from == MATCHER_HISTORY, &m->pass)) {
-        verify_batch(m);
-    } else if (__builtin_expect(m->pass.needed < s->probes, 0)) {
-        ASSERT(m->pass.taken == m->pass.needed);
-        m->pass.needed = min_u32(s->probes, m->pass.needed + FILTER_SLICE_PROBES);
-        s->work_max = s->work;
+    } else if (filter_pass_goes_on(&m->pass)) {
+        const uint32_t taken = m->pass.taken;
+        m->ops->probe(&m->filter, m->row + s->from, MATCHER_HISTORY + m->burst_count - s->from,
+                      s->from == MATCHER_HISTORY, &m->pass);
+        s->work += (m->pass.taken - taken) * m->n / WORK_PROBED;
+        if (__builtin_expect(m->pass.hits != 0, 0))
+            verify_batch(m);
     } else if (s->to < MATCHER_HISTORY + m->burst_count) {
         block_begin(m, s->to);
         s->work_max = s->work;

@@ -19,10 +19,9 @@ struct simd_ops {
                            uint32_t *list, uint32_t max);
     /* Fills the partial sums of one vector's probes. */
     void (*fill_cache)(struct filter *filter, const uint32_t *row, uint32_t vector);
-    /* Goes on through the probes of a block whose burst has `left` digits from there, part by part of each batch.
-     * Returns true with the hits of the next part that has some, false if no part is left. Partial sums serve the first
-     * block. */
-    bool (*probe)(const struct filter *filter, const uint32_t *row, uint32_t left, bool first_block,
+    /* Takes the next batch of a pass, through a block whose burst has `left` digits from there, up to the first part
+     * that has hits. Partial sums serve the first block. */
+    void (*probe)(const struct filter *filter, const uint32_t *row, uint32_t left, bool first_block,
                   struct filter_pass *pass);
 };
 

@@ -38,12 +38,13 @@ enum {
     MATCHER_WORK_MAX = 8000,   /* work between two returns of matcher_next */
 
     /* Prices of work: about nanoseconds at 2.5 GHz. */
-    WORK_END = 3,    /* an end, by the hash */
-    WORK_START = 3,  /* a start with the end's residue */
-    WORK_PAIR = 4,   /* an answer put into the queue */
-    WORK_TAIL = 7,   /* a tail, by its place or by a run's list */
-    WORK_DIGIT = 2,  /* a digit taken into a table */
-    WORK_SUMMED = 4, /* the digits that a vector sums up for a unit of work */
+    WORK_END = 3,     /* an end, by the hash */
+    WORK_START = 3,   /* a start with the end's residue */
+    WORK_PAIR = 4,    /* an answer put into the queue */
+    WORK_TAIL = 7,    /* a tail, by its place or by a run's list */
+    WORK_DIGIT = 2,   /* a digit taken into a table */
+    WORK_SUMMED = 4,  /* the digits that a vector sums up for a unit of work */
+    WORK_PROBED = 10, /* digits of a probe that a pass takes for a unit */
 
     MATCHER_CHECKS_MAX = 16,  /* answers of a burst that are checked exactly */
     MATCHER_PENDING_MAX = 32, /* early answers whose digits have not come yet */
@@ -89,7 +90,6 @@ struct hash_search {
 struct burst_search {
     bool open;         /* there may be answers that are not handed out yet */
     uint32_t from, to; /* the block at work */
-    uint32_t probes;   /* probes that the block needs: pass.needed goes up to that in slices */
 
     /* Bits: moduli that are hashed from this block on, and those that are still to be hashed in this block. */
     uint32_t hashed, to_hash;

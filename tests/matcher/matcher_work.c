@@ -6,8 +6,7 @@
  * candidates at the second probe than at the first one, and none is an answer.
  *
  * The bounds are those of app/matcher/README.md, "Time". A whole stream may take 60 a digit and 250 an answer at
- * N <= 256, and N / 256 times that beyond. CALL_MAX is allowed between two returns of matcher_next. The filter's pass
- * over a block is not counted: it takes the same time whatever the digits are. */
+ * N <= 256, and N / 256 times that beyond. CALL_MAX is allowed between two returns of matcher_next. */
 #include <gmp.h>
 #include <stdio.h>
 #include <stdlib.h>
