@@ -5,11 +5,10 @@
  * probe stands at a position of the block.
  *
  * The files call down only:
- *     matcher             the interface: start, statistics, invariant
- *     fastest             which variant to take
- *     idle, add           the order of idle work; a modulus that is added in play
- *     search, setup       a burst's search; a variant's tables
- *     window              idle work on the window
+ *     matcher             the interface: start, which variant to take, statistics, invariant
+ *     idle                the order of idle work; a modulus that is added in play
+ *     search              a burst's search
+ *     window              idle work on the window; a variant's tables
  *     hash_search, early  the hash's search; early answers
  *     filter, hash, modulus, simd, tail, and the variants */
 #pragma once
@@ -227,18 +226,11 @@ void matcher_window_begin(struct matcher *m);
 void matcher_window_step(struct matcher *m);
 /* Does at once all that the next burst cannot do without. */
 void matcher_window_finish(struct matcher *m);
-
-/* setup.c */
-
 /* Chooses a modulus' method for the variant, and makes its table of residues. */
 void matcher_setup_modulus(struct matcher *m, uint32_t i);
 /* Makes ready for a variant: its filter, an empty window. */
 void matcher_setup(struct matcher *m, const struct simd_ops *ops);
 
-/* Does one slice of the tables of a modulus that is added. */
-void matcher_add_step(struct matcher *m);
 /* Makes the burst that idle time rehearses the search with. */
 void matcher_rehearsal_init(struct matcher *m, const char *const *moduli);
-/* Times the usable variants, and returns the one that is the fastest over all lengths of a burst. */
-enum matcher_simd matcher_simd_fastest(struct matcher *m, uint64_t tsc_khz);
 const struct simd_ops *simd_ops_of(enum matcher_simd simd);
