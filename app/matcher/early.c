@@ -168,10 +168,9 @@ static void offer(struct matcher *m, uint32_t i, uint32_t k)
     ASSERT(big_is_zero(&rest));
     memcpy(e->text, m->text + begin, so_far);
     memcpy(e->text + so_far, p->digits, ahead);
-    e->pending_count++;
-    e->modulus = i;
-    e->count = so_far + ahead;
+    e->offered = (struct matcher_answer){ e->text, so_far + ahead, i, ahead, p->end };
     e->ready = true;
+    e->pending_count++;
     m->stats.early_answers++;
 }
 
@@ -204,15 +203,7 @@ bool matcher_next_early(struct matcher *m, struct matcher_answer *answer)
     struct early_answers *e = &m->early_answers;
     if (!e->ready)
         return false;
-    ASSERT(e->pending_count > 0 && e->count <= m->n);
-    const struct early_pending *last = &e->pending[e->pending_count - 1];
-    *answer = (struct matcher_answer){
-        .digits = e->text,
-        .count = e->count,
-        .modulus = e->modulus,
-        .ahead = last->ahead,
-        .end = last->end,
-    };
+    *answer = e->offered;
     e->ready = false;
     return true;
 }

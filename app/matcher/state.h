@@ -142,8 +142,8 @@ struct early_answers {
     struct early_search search;
     uint32_t pending_count;
     struct early_pending pending[MATCHER_PENDING_MAX];
-    bool ready; /* `text` holds an answer for matcher_next_early */
-    uint32_t modulus, count;
+    bool ready;                    /* `offered` is for matcher_next_early */
+    struct matcher_answer offered; /* an answer whose digits are `text` */
     uint8_t text[MATCHER_N_DIGITS_MAX];
 };
 
