@@ -28,28 +28,17 @@ void exact_check_step(struct matcher *m)
     m->stats.candidates_refuted += !big_is_zero(&remainder);
 }
 
-/* Computes which completions count. One random start in M / 10^k has one of k digits or less. C moduli of n starts
- * share the risk: at most M risk / (C n) count, all of k digits, and of k + 1 digits those below a bound. */
+/* Computes how many completions count. One random start in M / 10^k has one of k digits or less. C moduli of n starts
+ * share the risk: M risk / (C n) completions count, by their digits, then by their value. */
 void early_init(struct matcher *m, uint64_t risk)
 {
     struct early_answers *e = &m->early_answers;
     ASSERT(risk <= BIT(RISK_BITS));
     for (uint32_t i = 0; i < m->modulus_count; i++) {
-        e->digits_max[i] = 0;
-        if (!m->early || m->moduli[i].method == MODULUS_NONE || risk == 0)
-            continue;
-        struct big allowed = m->moduli[i].value;
-        big_mul_add(&allowed, risk, 0);
-        big_div(&allowed, BIT(RISK_BITS));
-        big_div(&allowed, (uint64_t)m->modulus_count * m->n);
-        struct big all = { { 1 } }, next = { { 10 } };
-        while (e->digits_max[i] + 1 < m->moduli[i].probe.digits && big_compare(&next, &allowed) <= 0) {
-            all = next;
-            big_mul_add(&next, 10, 0);
-            e->digits_max[i]++;
-        }
-        big_sub(&allowed, big_compare(&all, &allowed) < 0 ? &all : &allowed);
-        e->bound[i] = allowed;
+        e->allowed[i] = m->early && m->moduli[i].method != MODULUS_NONE ? m->moduli[i].value : (struct big){ { 0 } };
+        big_mul_add(&e->allowed[i], risk, 0);
+        big_div(&e->allowed[i], BIT(RISK_BITS));
+        big_div(&e->allowed[i], (uint64_t)m->modulus_count * m->n);
     }
 }
 
@@ -125,8 +114,12 @@ static bool completion_is_allowed(const struct matcher *m, uint32_t i, uint32_t 
 {
     const struct early_answers *e = &m->early_answers;
     const struct early_completion *own = &e->search.completion[k];
-    if (own->count == 0 || own->count > e->digits_max[i] + 1
-        || (own->count == e->digits_max[i] + 1 && big_compare(&own->value, &e->bound[i]) >= 0))
+    struct big rank = { { 1 } };
+    if (own->count == 0)
+        return false;
+    big_append_mod(&rank, zeros, own->count - 1, &m->moduli[i].value);
+    big_add(&rank, &own->value);
+    if (big_compare(&rank, &e->allowed[i]) >= 0)
         return false;
     for (uint32_t other = 0; other < m->window[i].count; other++) {
         const struct early_completion *its = &e->search.completion[other];
@@ -184,7 +177,7 @@ bool early_step(struct matcher *m)
     if (s->modulus == m->modulus_count || ends_in_a_run(m))
         return false;
     const uint32_t i = s->modulus, count = m->window[i].count;
-    if (e->digits_max[i] == 0 || count > MATCHER_CANDIDATES_MAX || s->candidate == count) {
+    if (big_is_zero(&e->allowed[i]) || count > MATCHER_CANDIDATES_MAX || s->candidate == count) {
         const bool offers_come = !s->offering && s->candidate > 0;
         s->offering = offers_come;
         s->modulus += !offers_come;

@@ -135,10 +135,7 @@ struct early_pending {
 };
 
 struct early_answers {
-    /* Completions of at most digits_max[] digits are allowed, and those of one digit more that are less than bound[].
-     * 0: none is. */
-    uint32_t digits_max[MATCHER_MODULUS_COUNT_MAX];
-    struct big bound[MATCHER_MODULUS_COUNT_MAX];
+    struct big allowed[MATCHER_MODULUS_COUNT_MAX]; /* completions of a start that may count; 0: none */
     struct early_search search;
     uint32_t pending_count;
     struct early_pending pending[MATCHER_PENDING_MAX];
