@@ -1,7 +1,6 @@
 #include "app/matcher/modulus.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/bytes.h"
@@ -12,8 +11,7 @@ static_assert(UINT64_C(1) << (64 - MODULUS_SURE_BITS) > MODULUS_TOLERANCE_MAX, "
 
 bool modulus_read(struct matcher_modulus *modulus, const char *decimal)
 {
-    modulus->value = (struct big){ { 0 } };
-    modulus->digits = 0;
+    memset(modulus, 0, sizeof *modulus);
     if (decimal == NULL || decimal[0] < '1' || decimal[0] > '9')
         return false;
     for (; *decimal != 0; decimal++) {
@@ -103,7 +101,6 @@ struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t 
 {
     ASSERT(n >= 1 && n <= MATCHER_N_DIGITS_MAX);
     struct modulus_making making = { .m = c->value, .tail = { { 1 } }, .ahead = { { 1 } }, .n = n };
-    c->exponents[0] = c->exponents[1] = 0;
     static const uint64_t prime[2] = { 2, 5 };
     for (size_t i = 0; i < ARRAY_COUNT(prime); i++) {
         struct big quotient = making.m;
@@ -113,7 +110,6 @@ struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t 
             c->exponents[i]++;
         }
     }
-    c->last_digits = 0;
     for (uint32_t digit = 0; digit < 10; digit++)
         if ((c->exponents[0] == 0 || digit % 2 == 0) && (c->exponents[1] == 0 || digit % 5 == 0))
             c->last_digits |= UINT32_C(1) << digit;
@@ -133,9 +129,6 @@ struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t 
     making.power = making.tail_power = draw_unit(&c->value, seed);
     big_mod(&making.power, &making.m);
     big_mod(&making.tail_power, &making.tail);
-    memset(c->probe.weights, 0, sizeof c->probe.weights);
-    memset(c->key_weights, 0, sizeof c->key_weights);
-    memset(c->tail_weights, 0, sizeof c->tail_weights);
     return making;
 }
 

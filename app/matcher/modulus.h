@@ -57,7 +57,7 @@ struct modulus_making {
     struct big tail, tail_power; /* 2^a 5^b; u 10^places modulo that */
     struct big ahead;            /* 10^(K - 1 + places) mod M */
 };
-/* Begins to make a modulus' tables of weights, with the unit u drawn from the seed. */
+/* Begins to make the tables of weights of a modulus that has just been read, with the unit u drawn from the seed. */
 struct modulus_making modulus_prepare_begin(struct matcher_modulus *modulus, uint32_t n,
                                             const uint8_t seed[MATCHER_SEED_BYTES]);
 /* Makes the weights of up to `count` further places. Returns true while there are more. */
