@@ -221,7 +221,7 @@ void early_check(const struct matcher *m);
 void matcher_window_begin(struct matcher *m);
 /* Does one slice of idle work. There is one until idle_step is IDLE_DONE. */
 void matcher_window_step(struct matcher *m);
-/* Does at once all that the next burst cannot do without. */
+/* Does at once all that the next burst cannot do without. It takes longer without partial sums. */
 void matcher_window_finish(struct matcher *m);
 /* Chooses a modulus' method for the variant, and makes its table of residues. */
 void matcher_setup_modulus(struct matcher *m, uint32_t i);

@@ -56,9 +56,10 @@ static void list_candidates(struct matcher *m, uint32_t i)
     }
 }
 
-/* Takes the window into a modulus' table of residues if it is wanted from the burst's beginning on. */
-static void refresh_hash(struct matcher *m, uint32_t i)
+/* Lists a modulus' candidates, or takes the window into its table of residues if the next burst begins with that. */
+static void prepare_modulus(struct matcher *m, uint32_t i)
 {
+    list_candidates(m, i);
     if (((m->window_hashed | m->hash_moduli) >> i & 1) != 0)
         matcher_hash_to(m, i, MATCHER_HISTORY, ROOM_DIGITS);
 }
@@ -78,20 +79,16 @@ void matcher_window_step(struct matcher *m)
         m->idle_step = IDLE_MODULI;
         break;
     case IDLE_MODULI:
-        if (m->idle_modulus < m->modulus_count) {
-            list_candidates(m, m->idle_modulus);
-            refresh_hash(m, m->idle_modulus++);
-        } else {
+        if (m->idle_modulus < m->modulus_count)
+            prepare_modulus(m, m->idle_modulus++);
+        else
             m->idle_step = IDLE_CACHE;
-        }
         break;
     case IDLE_CACHE:
-        if (filter_ready(&m->filter) && m->filter.cached < m->filter.cache_vectors) {
-            m->ops->fill_cache(&m->filter, m->row + MATCHER_HISTORY, m->filter.cached);
-            m->filter.cached++;
-        } else {
+        if (filter_ready(&m->filter) && m->filter.cached < m->filter.cache_vectors)
+            m->ops->fill_cache(&m->filter, m->row + MATCHER_HISTORY, m->filter.cached++);
+        else
             m->idle_step = m->early ? IDLE_EARLY : IDLE_DONE;
-        }
         break;
     case IDLE_EARLY:
         if (!early_step(m))
@@ -104,8 +101,6 @@ void matcher_window_step(struct matcher *m)
 
 void matcher_window_finish(struct matcher *m)
 {
-    if (m->idle_step >= IDLE_CACHE)
-        return; /* without the cache the path takes longer */
     m->stats.candidates_unchecked += m->checks.count;
     m->checks.count = 0;
     while (m->idle_step < IDLE_CACHE)
