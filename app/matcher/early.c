@@ -22,8 +22,8 @@ static struct big remainder_of(const struct matcher *m, uint32_t start, uint32_t
 
 void exact_check_step(struct matcher *m)
 {
-    ASSERT(m->checks.count > 0 && m->checks.count <= MATCHER_CHECKS_MAX);
-    const struct matcher_pair *pair = &m->checks.pair[--m->checks.count];
+    ASSERT(m->check_count > 0 && m->check_count <= MATCHER_CHECKS_MAX);
+    const struct matcher_pair *pair = &m->check[--m->check_count];
     const struct big remainder = remainder_of(m, pair->start, pair->end, pair->modulus);
     m->stats.candidates_refuted += !big_is_zero(&remainder);
 }
@@ -113,7 +113,7 @@ static struct early_completion find_completion(const struct matcher_modulus *c, 
 static bool completion_is_allowed(const struct matcher *m, uint32_t i, uint32_t k)
 {
     const struct early_answers *e = &m->early_answers;
-    const struct early_completion *own = &e->search.completion[k];
+    const struct early_completion *own = &e->completion[k];
     struct big rank = { { 1 } };
     if (own->count == 0)
         return false;
@@ -122,7 +122,7 @@ static bool completion_is_allowed(const struct matcher *m, uint32_t i, uint32_t 
     if (big_compare(&rank, &e->allowed[i]) >= 0)
         return false;
     for (uint32_t other = 0; other < m->window[i].count; other++) {
-        const struct early_completion *its = &e->search.completion[other];
+        const struct early_completion *its = &e->completion[other];
         if (its->count > 0 && its->count < own->count + EARLY_APART_DIGITS
             && (its->count != own->count || big_compare(&its->value, &own->value) != 0))
             return false;
@@ -144,7 +144,7 @@ static void offer(struct matcher *m, uint32_t i, uint32_t k)
 {
     struct early_answers *e = &m->early_answers;
     const uint32_t begin = m->window[i].start[k], so_far = MATCHER_HISTORY - begin;
-    const uint32_t ahead = e->search.completion[k].count;
+    const uint32_t ahead = e->completion[k].count;
     if (so_far + ahead > m->n || e->pending_count == MATCHER_PENDING_MAX || !completion_is_allowed(m, i, k))
         return;
     struct early_pending *p = &e->pending[e->pending_count];
@@ -154,7 +154,7 @@ static void offer(struct matcher *m, uint32_t i, uint32_t k)
     for (const struct early_pending *other = e->pending; other < p; other++)
         if (other->start == p->start && other->end == p->end)
             return; /* given before */
-    struct big rest = e->search.completion[k].value;
+    struct big rest = e->completion[k].value;
     ASSERT(ahead <= sizeof p->digits);
     for (uint32_t at = ahead; at-- > 0;)
         p->digits[at] = (uint8_t)('0' + big_div(&rest, 10));
@@ -171,22 +171,21 @@ static void offer(struct matcher *m, uint32_t i, uint32_t k)
 bool early_step(struct matcher *m)
 {
     struct early_answers *e = &m->early_answers;
-    struct early_search *s = &e->search;
     if (e->ready)
         return true; /* nobody has taken it yet */
-    if (s->modulus == m->modulus_count || ends_in_a_run(m))
+    if (e->modulus == m->modulus_count || ends_in_a_run(m))
         return false;
-    const uint32_t i = s->modulus, count = m->window[i].count;
-    if (big_is_zero(&e->allowed[i]) || count > MATCHER_CANDIDATES_MAX || s->candidate == count) {
-        const bool offers_come = !s->offering && s->candidate > 0;
-        s->offering = offers_come;
-        s->modulus += !offers_come;
-        s->candidate = 0;
-    } else if (s->offering) {
-        offer(m, i, s->candidate++);
+    const uint32_t i = e->modulus, count = m->window[i].count;
+    if (big_is_zero(&e->allowed[i]) || count > MATCHER_CANDIDATES_MAX || e->candidate == count) {
+        const bool offers_come = !e->offering && e->candidate > 0;
+        e->offering = offers_come;
+        e->modulus += !offers_come;
+        e->candidate = 0;
+    } else if (e->offering) {
+        offer(m, i, e->candidate++);
     } else {
-        const struct big value = remainder_of(m, m->window[i].start[s->candidate], MATCHER_HISTORY, i);
-        s->completion[s->candidate++] = find_completion(&m->moduli[i], &value);
+        const struct big value = remainder_of(m, m->window[i].start[e->candidate], MATCHER_HISTORY, i);
+        e->completion[e->candidate++] = find_completion(&m->moduli[i], &value);
     }
     return true;
 }
@@ -205,7 +204,7 @@ void early_check(const struct matcher *m)
 {
     const struct early_answers *e = &m->early_answers;
     ASSERT(e->pending_count <= MATCHER_PENDING_MAX);
-    ASSERT(e->search.modulus <= m->modulus_count && e->search.candidate <= MATCHER_CANDIDATES_MAX);
+    ASSERT(e->modulus <= m->modulus_count && e->candidate <= MATCHER_CANDIDATES_MAX);
     for (uint32_t k = 0; k < e->pending_count; k++) {
         const struct early_pending *p = &e->pending[k];
         ASSERT(p->ahead > 0 && p->ahead <= sizeof p->digits && p->end - p->start <= m->n);

@@ -68,7 +68,7 @@ static void rehearse(struct matcher *m)
     uint32_t next[MATCHER_MODULUS_COUNT_MAX], base[MATCHER_MODULUS_COUNT_MAX];
     if (!can_rehearse(m))
         return;
-    ASSERT(m->idle_step == IDLE_DONE && m->checks.count == 0);
+    ASSERT(m->idle_step == IDLE_DONE && m->check_count == 0);
     memcpy(head, m, head_bytes);
     memcpy(tails, &m->tails, sizeof tails);
     for (uint32_t i = 0; i < m->modulus_count; i++) {
@@ -87,7 +87,7 @@ static void rehearse(struct matcher *m)
         m->run[i].base = m->run[i].base == base[i] ? base[i] : 0;
     }
     m->filter.cached = cached;
-    m->checks.count = 0;
+    m->check_count = 0;
     ASSERT(!m->search.open && m->idle_step == IDLE_DONE);
 }
 

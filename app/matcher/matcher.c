@@ -138,7 +138,7 @@ void matcher_check_state(const struct matcher *m)
     ASSERT(m->modulus_count >= 1 && m->modulus_count <= MATCHER_MODULUS_COUNT_MAX);
     ASSERT(m->burst_count <= MATCHER_BURST_DIGITS_MAX);
     ASSERT(s->given <= s->queued && s->queued <= MATCHER_QUEUE_MAX);
-    ASSERT(m->checks.count <= MATCHER_CHECKS_MAX);
+    ASSERT(m->check_count <= MATCHER_CHECKS_MAX);
     ASSERT(!s->hashing.active || s->open);
     ASSERT(filter_ready(&m->filter) || m->adding);
     for (uint32_t i = 0; i < MATCHER_HISTORY + m->burst_count + 64; i++)

@@ -219,8 +219,8 @@ HOT static inline bool pair_give(struct matcher *m, struct matcher_answer *answe
     m->stats.answers++;
     if (m->moduli[pair->modulus].sure)
         return true;
-    if (m->checks.count < MATCHER_CHECKS_MAX)
-        m->checks.pair[m->checks.count++] = *pair;
+    if (m->check_count < MATCHER_CHECKS_MAX)
+        m->check[m->check_count++] = *pair;
     else
         m->stats.candidates_unchecked++;
     return true;

@@ -108,23 +108,10 @@ struct window_candidates {
 
 enum idle_step { IDLE_CHECK, IDLE_SHIFT, IDLE_MODULI, IDLE_CACHE, IDLE_EARLY, IDLE_DONE };
 
-/* Answers to check exactly, off the path. */
-struct exact_checks {
-    uint32_t count;
-    struct matcher_pair pair[MATCHER_CHECKS_MAX];
-};
-
 /* The shortest completion of a candidate: `count` digits, 0 if it has none. */
 struct early_completion {
     uint32_t count;
     struct big value;
-};
-
-/* The search for early answers: modulus by modulus, first each candidate's completion, then the offers. */
-struct early_search {
-    bool offering;
-    uint32_t modulus, candidate;
-    struct early_completion completion[MATCHER_CANDIDATES_MAX];
 };
 
 /* An early answer whose digits have not come yet. */
@@ -136,7 +123,10 @@ struct early_pending {
 
 struct early_answers {
     struct big allowed[MATCHER_MODULUS_COUNT_MAX]; /* completions of a start that may count; 0: none */
-    struct early_search search;
+    /* The search goes modulus by modulus, first for each candidate's completion, then for the offers. */
+    bool offering;
+    uint32_t modulus, candidate;
+    struct early_completion completion[MATCHER_CANDIDATES_MAX];
     uint32_t pending_count;
     struct early_pending pending[MATCHER_PENDING_MAX];
     bool ready;                    /* `offered` is for matcher_next_early */
@@ -164,7 +154,8 @@ struct matcher {
     struct burst_search search;
     struct filter_pass pass;
     struct window_candidates window[MATCHER_MODULUS_COUNT_MAX];
-    struct exact_checks checks;
+    uint32_t check_count;
+    struct matcher_pair check[MATCHER_CHECKS_MAX]; /* answers to check exactly, off the path */
     struct early_answers early_answers;
     bool adding; /* moduli[modulus_count] is being made, or the filter with the modulus */
     struct modulus_making making;

@@ -14,8 +14,8 @@ void matcher_window_begin(struct matcher *m)
     m->window_hashed = 0;
     for (uint32_t i = 0; i < m->modulus_count && !filter_ready(&m->filter); i++)
         m->window_hashed |= (uint32_t)(m->moduli[i].method == MODULUS_FILTER) << i;
-    m->early_answers.search.offering = false;
-    m->early_answers.search.modulus = m->early_answers.search.candidate = 0;
+    m->early_answers.offering = false;
+    m->early_answers.modulus = m->early_answers.candidate = 0;
 }
 
 /* Makes the end of the burst the window. */
@@ -69,7 +69,7 @@ void matcher_window_step(struct matcher *m)
     ASSERT(!m->search.open && m->idle_step < IDLE_DONE);
     switch (m->idle_step) {
     case IDLE_CHECK:
-        if (m->checks.count > 0)
+        if (m->check_count > 0)
             exact_check_step(m);
         else
             m->idle_step = IDLE_SHIFT;
@@ -101,8 +101,8 @@ void matcher_window_step(struct matcher *m)
 
 void matcher_window_finish(struct matcher *m)
 {
-    m->stats.candidates_unchecked += m->checks.count;
-    m->checks.count = 0;
+    m->stats.candidates_unchecked += m->check_count;
+    m->check_count = 0;
     while (m->idle_step < IDLE_CACHE)
         matcher_window_step(m);
 }

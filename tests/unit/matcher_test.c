@@ -511,7 +511,7 @@ static void assert_warm_rehearses(struct matcher *m, uint32_t answer_digits)
     assert_int_equal(m->search.queue[0].end - m->search.queue[0].start, answer_digits);
     assert_memory_equal(m, &before, offsetof(struct matcher, search) + offsetof(struct burst_search, queue));
     assert_memory_equal(m->window, before.window, sizeof m->window);
-    assert_int_equal(m->checks.count, 0);
+    assert_int_equal(m->check_count, 0);
     assert_memory_equal(&m->early_answers, &before.early_answers, sizeof m->early_answers);
     assert_memory_equal(m->moduli, before.moduli, sizeof m->moduli);
     for (uint32_t i = 0; i < m->modulus_count; i++)
