@@ -30,13 +30,13 @@ void exact_check_step(struct matcher *m)
 
 /* Computes how many completions count. One random start in M / 10^k has one of k digits or less. C moduli of n starts
  * share the risk: M risk / (C n) completions count, by their digits, then by their value. */
-void early_init(struct matcher *m, uint64_t risk)
+void early_init(struct matcher *m)
 {
     struct early_answers *e = &m->early_answers;
-    ASSERT(risk <= BIT(RISK_BITS));
+    ASSERT(m->early_risk <= BIT(RISK_BITS));
     for (uint32_t i = 0; i < m->modulus_count; i++) {
-        e->allowed[i] = m->early && m->moduli[i].method != MODULUS_NONE ? m->moduli[i].value : (struct big){ { 0 } };
-        big_mul_add(&e->allowed[i], risk, 0);
+        e->allowed[i] = m->moduli[i].value;
+        big_mul_add(&e->allowed[i], m->moduli[i].method != MODULUS_NONE ? m->early_risk : 0, 0);
         big_div(&e->allowed[i], BIT(RISK_BITS));
         big_div(&e->allowed[i], (uint64_t)m->modulus_count * m->n);
     }

@@ -119,7 +119,7 @@ static void commit(struct matcher *m)
     for (uint32_t k = 0; k <= i; k++)
         m->run[k].base = 0; /* the tails may begin again: places that were judged get other factors */
     filter_begin(&m->filter, m->ops->lanes, m->moduli, m->modulus_count, m->n);
-    early_init(m, m->early_risk);
+    early_init(m);
     m->stats.moduli = m->modulus_count;
     matcher_window_begin(m);
 }

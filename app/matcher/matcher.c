@@ -102,8 +102,7 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
     memset(m, 0, sizeof *m);
     m->n = config->n_digits_max;
     m->modulus_count = config->modulus_count;
-    m->early = config->early;
-    m->early_risk = config->early_risk;
+    m->early_risk = config->early ? config->early_risk : 0;
     memcpy(m->seed, config->seed, sizeof m->seed);
     m->stats.moduli = m->modulus_count;
     for (uint32_t i = 0; i < m->modulus_count; i++) {
@@ -124,7 +123,7 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
     matcher_setup(m, simd_ops_of(simd));
     matcher_rehearsal_init(m, config->moduli);
     m->stats.simd = matcher_simd_name(simd);
-    early_init(m, config->early_risk);
+    early_init(m);
     *matcher = m;
     return NULL;
 }

@@ -139,7 +139,6 @@ struct matcher {
     _Alignas(64) const struct simd_ops *ops;
     uint32_t n, modulus_count;
     uint32_t hash_moduli; /* bits: moduli whose method is the hash */
-    bool early;
     /* The probe from the burst's beginning has a candidate that is no multiple of M, or one that is. From the latter
      * only zeros make another answer. */
     bool window_any, window_multiple;
@@ -159,7 +158,7 @@ struct matcher {
     struct early_answers early_answers;
     bool adding; /* moduli[modulus_count] is being made, or the filter with the modulus */
     struct modulus_making making;
-    uint64_t early_risk;              /* by the configuration */
+    uint64_t early_risk;              /* by the configuration; 0: no early answers */
     uint8_t seed[MATCHER_SEED_BYTES]; /* by the configuration */
     struct matcher_modulus moduli[MATCHER_MODULUS_COUNT_MAX];
     struct matcher_hash table[MATCHER_MODULUS_COUNT_MAX];
@@ -196,7 +195,7 @@ void hash_search_continue(struct matcher *m);
 
 /* early.c */
 
-void early_init(struct matcher *m, uint64_t risk);
+void early_init(struct matcher *m);
 bool early_was_given(const struct matcher *m, const struct matcher_pair *pair);
 /* Counts pending answers whose end has come, and drops them. */
 void early_settle(struct matcher *m);

@@ -88,7 +88,7 @@ void matcher_window_step(struct matcher *m)
         if (filter_ready(&m->filter) && m->filter.cached < m->filter.cache_vectors)
             m->ops->fill_cache(&m->filter, m->row + MATCHER_HISTORY, m->filter.cached++);
         else
-            m->idle_step = m->early ? IDLE_EARLY : IDLE_DONE;
+            m->idle_step = m->early_risk > 0 ? IDLE_EARLY : IDLE_DONE;
         break;
     case IDLE_EARLY:
         if (!early_step(m))
