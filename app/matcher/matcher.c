@@ -58,7 +58,7 @@ static void time_bursts(struct matcher *m, uint64_t limit_cycles, uint64_t least
 
 /* Times the usable variants, and returns the one that is the fastest over all lengths of a burst. Goes in rounds, so
  * that one that an interruption has slowed down is timed again in the next round. */
-static enum matcher_simd fastest(struct matcher *m, uint64_t tsc_khz)
+static enum matcher_simd fastest(struct matcher *m, uint64_t tsc_khz, char *times, size_t bytes)
 {
     enum { LIMIT_MS = 2 };
     uint64_t least[MATCHER_SIMD_AVX512 + 1][LENGTHS], best_sum = UINT64_MAX;
@@ -76,15 +76,11 @@ static enum matcher_simd fastest(struct matcher *m, uint64_t tsc_khz)
     for (enum matcher_simd simd = MATCHER_SIMD_SCALAR; simd <= MATCHER_SIMD_AVX512; simd++) {
         if (!matcher_simd_usable(simd))
             continue;
-        uint64_t sum = 0, ns[LENGTHS];
-        for (uint32_t k = 0; k < LENGTHS; k++) {
-            sum += least[simd][k];
-            ns[k] = least[simd][k] * 1000000 / tsc_khz;
-        }
-        used += format(m->stats.simd_times + used, sizeof m->stats.simd_times - used, "%s%s %llu, %llu, %llu ns",
+        const uint64_t *t = least[simd], sum = t[0] + t[1] + t[2];
+        used += format(times + used, bytes - used, "%s%s %llu, %llu, %llu ns",
                        used == 0 ? ", bursts of 32, 100 and 300 digits take " : "; ", matcher_simd_name(simd),
-                       (unsigned long long)ns[0], (unsigned long long)ns[1], (unsigned long long)ns[2]);
-        ASSERT(used < sizeof m->stats.simd_times);
+                       t[0] * 1000000ull / tsc_khz, t[1] * 1000000ull / tsc_khz, t[2] * 1000000ull / tsc_khz);
+        ASSERT(used < bytes);
         if (sum < best_sum)
             best = simd;
         best_sum = (uint64_t)min_size(best_sum, sum);
@@ -94,17 +90,17 @@ static enum matcher_simd fastest(struct matcher *m, uint64_t tsc_khz)
 
 const char *matcher_init(struct matcher **matcher, const struct matcher_config *config)
 {
-    static char message[256];
+    static char message[256], times[192];
     struct matcher *m = &the_matcher;
     const char *fault = config_fault(config, message, sizeof message);
     if (fault != NULL)
         return fault;
     memset(m, 0, sizeof *m);
+    times[0] = '\0';
     m->n = config->n_digits_max;
     m->modulus_count = config->modulus_count;
     m->early_risk = config->early ? config->early_risk : 0;
     memcpy(m->seed, config->seed, sizeof m->seed);
-    m->stats.moduli = m->modulus_count;
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         const char *decimal = config->moduli[i];
         if (!modulus_read(&m->moduli[i], decimal)) {
@@ -119,10 +115,12 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
     }
     enum matcher_simd simd = config->simd;
     if (simd == MATCHER_SIMD_AUTO)
-        simd = config->tsc_khz > 0 ? fastest(m, config->tsc_khz) : matcher_simd_best();
+        simd = config->tsc_khz > 0 ? fastest(m, config->tsc_khz, times, sizeof times) : matcher_simd_best();
     matcher_setup(m, simd_ops_of(simd));
     matcher_rehearsal_init(m, config->moduli);
-    m->stats.simd = matcher_simd_name(simd);
+    m->stats = (struct matcher_stats){ .moduli = m->modulus_count,
+                                       .simd = matcher_simd_name(simd),
+                                       .simd_times = times };
     early_init(m);
     *matcher = m;
     return NULL;

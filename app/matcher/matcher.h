@@ -101,8 +101,7 @@ struct matcher_stats {
     uint64_t candidates_unchecked;     /* answers that were not checked exactly: the next burst came first */
     uint64_t filter_overflows;         /* a modulus had too many candidates in a burst and was hashed */
     uint64_t early_right, early_wrong; /* early answers whose digits came, or came differently */
-    const char *simd;                  /* the variant at work */
-    char simd_times[192];              /* the variants' times, if they were compared */
+    const char *simd, *simd_times;     /* the variant at work; the variants' times, if they were compared */
 };
 const struct matcher_stats *matcher_stats(const struct matcher *matcher);
 

@@ -136,8 +136,6 @@ void matcher_setup(struct matcher *m, const struct simd_ops *ops)
     filter_begin(&m->filter, ops->lanes, m->moduli, m->modulus_count, m->n);
     while (filter_fill(&m->filter, m->moduli))
         continue;
-    m->stats.digits = m->stats.bursts = m->stats.answers = m->stats.filter_overflows = 0;
-    m->stats.candidates_unchecked = m->stats.candidates_refuted = 0;
     matcher_window_begin(m);
     matcher_window_finish(m);
 }
