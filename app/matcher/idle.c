@@ -9,19 +9,6 @@ enum {
     PLACES_A_SLICE = 16,                    /* while a modulus is added: 4 us at 512 bits */
 };
 
-/* Probes the digits that are there, only to have code and tables in the caches nearest to the CPU. */
-static void warm(struct matcher *m)
-{
-    m->pass.needed = filter_needed(&m->filter, WARM_DIGITS);
-    m->pass.taken = 0;
-    m->pass.part = FILTER_WHOLE;
-    while (filter_pass_goes_on(&m->pass))
-        m->ops->probe(&m->filter, m->row + MATCHER_HISTORY, WARM_DIGITS, true, &m->pass);
-    for (uint32_t i = 0; i < m->modulus_count; i++)
-        if ((m->hash_moduli >> i & 1) != 0)
-            hot_fetch(m->table[i].newest, sizeof m->table[i].newest);
-}
-
 void matcher_rehearsal_init(struct matcher *m, const char *const *moduli)
 {
     m->rehearsal_answer_digits = 0;
@@ -160,6 +147,8 @@ void matcher_warm(struct matcher *m)
     hot_fetch(m->text + MATCHER_HISTORY, WARM_DIGITS + 64);
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         const struct matcher_modulus *c = &m->moduli[i];
+        if (c->method == MODULUS_HASH)
+            hot_fetch(m->table[i].newest, sizeof m->table[i].newest);
         if (c->method != MODULUS_FILTER)
             continue;
         hot_fetch(&m->window[i], sizeof m->window[i]);
@@ -167,6 +156,11 @@ void matcher_warm(struct matcher *m)
         hot_fetch(&c->probe.weights[MODULUS_AFTER - m->n], m->n * sizeof c->probe.weights[0]);
         hot_fetch(c->key_weights, m->n * sizeof c->key_weights[0]);
     }
-    warm(m);
+    /* A pass over the digits that are there fetches the code and the filter's tables. */
+    m->pass.needed = filter_needed(&m->filter, WARM_DIGITS);
+    m->pass.taken = 0;
+    m->pass.part = FILTER_WHOLE;
+    while (filter_pass_goes_on(&m->pass))
+        m->ops->probe(&m->filter, m->row + MATCHER_HISTORY, WARM_DIGITS, true, &m->pass);
     rehearse(m);
 }
