@@ -11,14 +11,12 @@ enum {
 
 void matcher_rehearsal_init(struct matcher *m, const char *const *moduli)
 {
-    m->rehearsal_answer_digits = 0;
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         const uint32_t digits = m->moduli[i].digits;
         if (m->moduli[i].method == MODULUS_NONE || digits > WARM_DIGITS)
             continue;
         memset(m->rehearsal, '7', WARM_DIGITS - digits);
         memcpy(m->rehearsal + WARM_DIGITS - digits, moduli[i], digits);
-        m->rehearsal_answer_digits = digits;
         if (m->moduli[i].method == MODULUS_FILTER)
             break;
     }
@@ -30,18 +28,7 @@ static bool can_rehearse(const struct matcher *m)
     for (uint32_t i = 0; i < m->modulus_count; i++)
         room &= (m->hash_moduli >> i & 1) != 0 ? hash_has_room(&m->table[i], WARM_DIGITS)
                                                : m->search.spent[i] + MATCHER_CREDIT_MAX / 2 <= m->search.earned;
-    return room && m->rehearsal_answer_digits != 0 && m->window_hashed == 0;
-}
-
-/* Searches the made-up burst up to the answer at its end, or for as many answers before. */
-static void search_rehearsal(struct matcher *m)
-{
-    const uint64_t end = matcher_stream_position(m, MATCHER_HISTORY + WARM_DIGITS);
-    struct matcher_answer answer;
-    matcher_begin(m, m->rehearsal, WARM_DIGITS);
-    for (uint32_t i = 0; i < REHEARSAL_ANSWERS && matcher_next(m, &answer) == MATCHER_ANSWER; i++)
-        if (answer.end == end && answer.count == m->rehearsal_answer_digits)
-            return;
+    return room && m->rehearsal[0] != 0 && m->window_hashed == 0;
 }
 
 /* Searches a made-up burst and puts the state back. The path then finds its code, its tables and the predictions of its
@@ -53,6 +40,7 @@ static void rehearse(struct matcher *m)
     static uint8_t tails[offsetof(struct tails, place)];
     const uint32_t cached = m->filter.cached;
     uint32_t next[MATCHER_MODULUS_COUNT_MAX], base[MATCHER_MODULUS_COUNT_MAX];
+    struct matcher_answer answer;
     if (!can_rehearse(m))
         return;
     ASSERT(m->idle_step == IDLE_DONE && m->check_count == 0);
@@ -62,7 +50,9 @@ static void rehearse(struct matcher *m)
         next[i] = m->table[i].next;
         base[i] = m->run[i].base;
     }
-    search_rehearsal(m);
+    matcher_begin(m, m->rehearsal, WARM_DIGITS);
+    for (uint32_t i = 0; i < REHEARSAL_ANSWERS && matcher_next(m, &answer) == MATCHER_ANSWER; i++)
+        continue;
     const uint32_t overflowed = m->search.hashed & ~m->hash_moduli;
     memcpy(m, head, head_bytes);
     memcpy(&m->tails, tails, sizeof tails);

@@ -170,8 +170,7 @@ struct matcher {
      * ends that share an entry never meet. */
     uint64_t burst_mark;
     uint64_t queued_pairs[MATCHER_QUEUED_ENDS * (1 + MATCHER_N_DIGITS_MAX / 64)];
-    uint8_t rehearsal[MATCHER_REHEARSAL_DIGITS]; /* digits that end in a modulus */
-    uint32_t rehearsal_answer_digits;            /* the number of its digits; 0: no modulus fits */
+    uint8_t rehearsal[MATCHER_REHEARSAL_DIGITS]; /* digits that end in a modulus; zeros: none fits */
     _Alignas(64) uint8_t text[MATCHER_TEXT_DIGITS];
     _Alignas(64) uint32_t row[MATCHER_TEXT_DIGITS]; /* the text in words, as the variant wants them */
 };

@@ -14,8 +14,6 @@ void matcher_window_begin(struct matcher *m)
     m->window_hashed = 0;
     for (uint32_t i = 0; i < m->modulus_count && !filter_ready(&m->filter); i++)
         m->window_hashed |= (uint32_t)(m->moduli[i].method == MODULUS_FILTER) << i;
-    m->early_answers.offering = false;
-    m->early_answers.modulus = m->early_answers.candidate = 0;
 }
 
 /* Makes the end of the burst the window. */
@@ -76,6 +74,8 @@ void matcher_window_step(struct matcher *m)
         break;
     case IDLE_SHIFT:
         shift_window(m);
+        m->early_answers.offering = false;
+        m->early_answers.modulus = m->early_answers.candidate = 0;
         m->idle_step = IDLE_MODULI;
         break;
     case IDLE_MODULI:
