@@ -37,21 +37,18 @@ static inline v32 v16_add(v32 a, v32 b) { return (v32)((v16)a + (v16)b); }
 HOT static void lanes_write(uint32_t *row, const uint8_t *digits, size_t count)
 {
     enum { MANY = 32 };
+    typedef uint8_t bytes __attribute__((vector_size(MANY), aligned(1), may_alias));
     const v32 tens_and_ones = (v32)v64_all(BIT(32) | 10);
-    __m256i most = _mm256_set1_epi8('0'), least_digit = most;
+    bytes bad = { 0 };
     for (size_t at = 0; at < count; at += MANY) {
-        __m256i d = _mm256_loadu_si256((const __m256i *)(digits + at));
-        most = _mm256_max_epu8(most, d);
-        least_digit = _mm256_min_epu8(least_digit, d);
+        bad |= (bytes)(*(const bytes *)(digits + at) - '0' > 9);
 #pragma GCC unroll 4
         for (size_t i = 0; i < MANY; i += LANES) {
             const v32 of_lanes = v32_widen(digits + at + i) - '0';
             v32_store(row + at + i, of_lanes * tens_and_ones + (v32)((v64)of_lanes >> 32));
         }
     }
-    __m256i good = _mm256_cmpeq_epi8(_mm256_max_epu8(most, _mm256_set1_epi8('9')), _mm256_set1_epi8('9'));
-    good = _mm256_and_si256(good, _mm256_cmpeq_epi8(least_digit, _mm256_set1_epi8('0')));
-    ASSERT(_mm256_movemask_epi8(good) == -1);
+    ASSERT(_mm256_movemask_epi8((__m256i)bad) == 0);
 }
 
 /* Returns digits times weights modulo 2^64: the product with a weight's lower half, and the one with its upper half,
