@@ -108,9 +108,8 @@ static uint32_t weight_at(const struct modulus_probe *probe, uint32_t n, uint32_
     return probe->weights[MODULUS_AFTER - index];
 }
 
-/* Fills the next vector's rows. They reach down to the lowest group of all vectors, because those of a batch go down
- * together. */
-static void fill_vector(struct filter *filter, const struct matcher_modulus *moduli)
+/* Fills rows down to the lowest group of all vectors, because those of a batch go down together. */
+void filter_fill(struct filter *filter, const struct matcher_modulus *moduli)
 {
     const uint32_t lanes = filter->lanes, first = filter->filled * lanes;
     const struct filter_probe *probes = &filter->probe[first];
@@ -172,13 +171,6 @@ void filter_begin(struct filter *filter, uint32_t lanes, const struct matcher_mo
     const size_t sums = n <= 256 ? FILTER_CACHE_SUMS : FILTER_CACHE_SUMS / 4 * 3, vector_sums = lanes * max_size(n, 64);
     filter->cache_vectors = (uint32_t)min_size(filter->vector_count, (sums + vector_sums - 1) / vector_sums);
     filter_check(filter);
-}
-
-bool filter_fill(struct filter *filter, const struct matcher_modulus *moduli)
-{
-    if (!filter_ready(filter))
-        fill_vector(filter, moduli);
-    return !filter_ready(filter);
 }
 
 void filter_check(const struct filter *filter)

@@ -84,8 +84,8 @@ struct filter_pass {
 /* Begins to make the tables for windows of n digits. */
 void filter_begin(struct filter *filter, uint32_t lanes, const struct matcher_modulus *moduli, uint32_t count,
                   uint32_t n);
-/* Makes a further vector's tables. Returns true while there are more. */
-bool filter_fill(struct filter *filter, const struct matcher_modulus *moduli);
+/* Makes the next vector's tables. */
+void filter_fill(struct filter *filter, const struct matcher_modulus *moduli);
 static inline bool filter_ready(const struct filter *filter) { return filter->filled == filter->vector_count; }
 /* Returns how many probes a block needs whose burst has `left` digits from there: none until all vectors have their
  * tables. */

@@ -108,7 +108,9 @@ static void add_step(struct matcher *m)
     if (m->making.places < MODULUS_PLACES) {
         if (!modulus_prepare_some(&m->moduli[m->modulus_count], &m->making, PLACES_A_SLICE))
             commit(m);
-    } else if (!filter_fill(&m->filter, m->moduli)) {
+    } else if (!filter_ready(&m->filter)) {
+        filter_fill(&m->filter, m->moduli);
+    } else {
         m->adding = false;
         m->stats.moduli_pending = 0;
         matcher_window_begin(m);

@@ -134,8 +134,8 @@ void matcher_setup(struct matcher *m, const struct simd_ops *ops)
     for (uint32_t i = 0; i < m->modulus_count; i++)
         matcher_setup_modulus(m, i);
     filter_begin(&m->filter, ops->lanes, m->moduli, m->modulus_count, m->n);
-    while (filter_fill(&m->filter, m->moduli))
-        continue;
+    while (!filter_ready(&m->filter))
+        filter_fill(&m->filter, m->moduli);
     matcher_window_begin(m);
     matcher_window_finish(m);
 }
