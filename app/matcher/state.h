@@ -106,7 +106,7 @@ struct window_candidates {
     uint32_t start[MATCHER_CANDIDATES_MAX]; /* text indices */
 };
 
-enum idle_step { IDLE_CHECK, IDLE_SHIFT, IDLE_MODULI, IDLE_CACHE, IDLE_EARLY, IDLE_DONE };
+enum idle_step { IDLE_CHECK, IDLE_MODULI, IDLE_CACHE, IDLE_EARLY, IDLE_DONE };
 
 /* The shortest completion of a candidate: `count` digits, 0 if it has none. */
 struct early_completion {

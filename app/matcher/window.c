@@ -8,7 +8,6 @@ enum { ROOM_DIGITS = 1024 }; /* the length of a burst that fits into a table of 
 void matcher_window_begin(struct matcher *m)
 {
     m->idle_step = IDLE_CHECK;
-    m->idle_modulus = 0;
     m->filter.cached = 0;
     m->window_any = m->window_multiple = false;
     m->window_hashed = 0;
@@ -25,6 +24,10 @@ static void shift_window(struct matcher *m)
     m->burst_count = 0;
     const uint32_t digits = min_u32((m->n + 63) / 32 * 32, MATCHER_HISTORY);
     m->ops->write(m->row + MATCHER_HISTORY - digits, m->text + MATCHER_HISTORY - digits, digits);
+    m->early_answers.offering = false;
+    m->early_answers.modulus = m->early_answers.candidate = 0;
+    m->idle_modulus = 0;
+    m->idle_step = IDLE_MODULI;
 }
 
 /* Lists a modulus' candidates in the window, by a probe from the burst's beginning. */
@@ -70,13 +73,7 @@ void matcher_window_step(struct matcher *m)
         if (m->check_count > 0)
             exact_check_step(m);
         else
-            m->idle_step = IDLE_SHIFT;
-        break;
-    case IDLE_SHIFT:
-        shift_window(m);
-        m->early_answers.offering = false;
-        m->early_answers.modulus = m->early_answers.candidate = 0;
-        m->idle_step = IDLE_MODULI;
+            shift_window(m);
         break;
     case IDLE_MODULI:
         if (m->idle_modulus < m->modulus_count)
