@@ -131,10 +131,8 @@ void filter_fill(struct filter *filter, const struct matcher_modulus *moduli)
     for (uint32_t l = 0; l < used; l++) {
         const struct modulus_probe *of = &moduli[probes[l].modulus].probe;
         v->start[l] = of->offset + MUTED;
-        ASSERT(of->limit < MUTED / 2);
-        v->limit[l] = of->limit;
-        const uint32_t upper = (of->limit >> 16) + 1;
-        filter->cache_limit = max_u32(filter->cache_limit, upper * (1 + (1 << 16)));
+        filter->limit = max_u32(filter->limit, of->limit);
+        ASSERT(filter->limit < MUTED / 2);
     }
     for (int32_t group = v->top; group >= oldest; group--) {
         /* This word unmutes the lane. It is added before the digits of the group below the one that holds the position.

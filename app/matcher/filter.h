@@ -37,8 +37,7 @@ struct filter_probe {
 /* The tables of as many probes as a vector has lanes. */
 struct filter_vector {
     uint32_t start[FILTER_LANES_MAX]; /* the sum before the first digit */
-    uint32_t limit[FILTER_LANES_MAX];
-    int32_t top, bottom; /* the groups from top down to bottom; bottom holds the oldest start */
+    int32_t top, bottom;              /* the groups from top down to bottom; bottom holds the oldest start */
     /* A group is the words added before its digits are taken, then rows of weights, the first digit's first. Group 0 is
      * here, the later ones are before it. */
     const uint32_t *group0;
@@ -48,6 +47,7 @@ struct filter {
     uint32_t n, lanes;
     uint32_t probe_count, vector_count;
     uint32_t filled;                           /* vectors that have their rows */
+    uint32_t limit;                            /* the largest of the probes' limits: sums up to there are hits */
     uint16_t needed[FILTER_BLOCK_DIGITS + 2];  /* probes that a block needs, by the burst's digits from there */
     uint16_t first[MATCHER_MODULUS_COUNT_MAX]; /* the position of each modulus' first probe; 0: it has none */
     struct filter_probe probe[FILTER_PROBES_MAX];
@@ -55,9 +55,8 @@ struct filter {
 
     /* Partial sums: the part of a probe's sum, for each start in the window, that is known before the burst. The upper
      * 16 bits of each are kept, two a word, group after group from the newest on. A probe has cache_words of them,
-     * enough for N digits, in whole pieces of 8 vectors' width. cache_limit is the upper 16 bits of the largest limit,
-     * plus 1, twice. */
-    uint32_t cache_words, cache_limit;
+     * enough for N digits, in whole pieces of 8 vectors' width. */
+    uint32_t cache_words;
     uint32_t cache_vectors; /* vectors that idle time fills */
     uint32_t cached;        /* vectors that are filled now */
     _Alignas(64) uint32_t cache[FILTER_PROBES_MAX * (MATCHER_N_DIGITS_MAX / 2 + FILTER_LANES_MAX)];

@@ -179,7 +179,7 @@ INLINED uint64_t take_batch(const struct filter *filter, const uint32_t *block, 
         if (j >= vectors)
             break;
         uint32_t at = (vectors - 1 - j) * LANES;
-        hits |= (uint64_t)v32_at_most(b.least[j], v32_load(v[vectors - 1 - j].limit)) << at;
+        hits |= (uint64_t)v32_at_most(b.least[j], v32_all(filter->limit)) << at;
         v32_store(pass->moves + at, cache_moves(b.sum[j]));
     }
     return hits & (BIT(count) - 1);
@@ -199,7 +199,7 @@ static inline v32 cache_block_least(const uint32_t *cache, v32 moves)
 static inline uint64_t cache_compare(const struct filter *filter, const struct filter_pass *pass, uint32_t count)
 {
     const uint32_t *cache = filter->cache + pass->first * filter->cache_words;
-    const v32 limit = v32_all(filter->cache_limit);
+    const v32 limit = v32_all(((filter->limit >> 16) + 1) * 0x10001); /* in both halves of a lane */
     uint64_t hits = 0;
     for (uint32_t k = 0; k < count; k++, cache += filter->cache_words) {
         const int32_t reach = ((int32_t)filter->n - filter->probe[pass->first + k].at) / 2;
