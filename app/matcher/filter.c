@@ -48,20 +48,19 @@
  * out of reach of each limit. */
 enum { MUTED = 1 << 30 };
 
-/* Returns true if a modulus may have a probe at this position. A lane is muted from its position back to the first
- * beginning of a group. At least one digit must lie in between, and at most
- * young_digits: no start there is old enough for an answer. */
-static bool probe_may_stand(const struct modulus_probe *probe, uint32_t at)
+/* Returns true if a probe may stand at this position. A lane is muted from its position back to the first beginning of
+ * a group. At least one digit must lie in between, and no start there may be old enough for an answer. */
+static bool probe_may_stand(uint32_t at)
 {
     const uint32_t into_group = (at + FILTER_GROUP_BEFORE) % FILTER_GROUP;
-    return into_group >= 1 && into_group <= probe->young_digits;
+    return into_group >= 1 && into_group <= MODULUS_YOUNG_DIGITS;
 }
 
 /* Returns the position of a modulus' next probe after a position: at most K digits on, at last the block's end. */
 static uint32_t next_position(const struct modulus_probe *probe, uint32_t at)
 {
     uint32_t next = min_u32(at + probe->digits, FILTER_BLOCK_DIGITS);
-    while (!probe_may_stand(probe, next))
+    while (!probe_may_stand(next))
         next--;
     ASSERT(next > at && next - at <= probe->digits);
     return next;

@@ -98,7 +98,7 @@ HOT static uint32_t lanes_candidates(const struct modulus_probe *probe, const ui
             continue;
         for (hits &= ~v32_at_most(digits, v32_all(0)); hits != 0; hits &= hits - 1) {
             const uint32_t before = t - (uint32_t)__builtin_ctz(hits);
-            if (before < least || before >= n || before <= probe->young_digits)
+            if (before < least || before >= n || before <= MODULUS_YOUNG_DIGITS)
                 continue;
             if (count == max)
                 return max + 1;

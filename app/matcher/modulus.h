@@ -9,7 +9,7 @@ enum {
     MODULUS_AFTER = MODULUS_PAD + MATCHER_N_DIGITS_MAX,
     MODULUS_PLACES = 4096,     /* digits that prefix residues are counted over before their table begins again */
     MODULUS_RESIDUE_BITS = 16, /* a start is a candidate by chance once in 2^15 or less */
-    MODULUS_YOUNG_DIGITS = 4,  /* young_digits of each modulus, at least */
+    MODULUS_YOUNG_DIGITS = 4,  /* a start with at most 4 digits has no answer within K */
     MODULUS_SURE_BITS = 50,    /* fractions of a modulus of this size leave no doubt */
     MODULUS_TOLERANCE_MAX = 9 * MATCHER_N_DIGITS_MAX,
 };
@@ -24,8 +24,6 @@ enum modulus_method {
  * modulo 2^32, is at most `limit`. */
 struct modulus_probe {
     uint32_t digits; /* K; 0: M is too small to look ahead */
-    /* A start with at most this many digits so far has no answer within K. */
-    uint32_t young_digits;
     uint32_t offset, limit;
     /* In the order of the text: [MODULUS_AFTER] is the weight of the digit after the position, and the ones before it
      * are the weights of the digits before the position. */

@@ -27,7 +27,7 @@ static uint32_t scalar_candidates(const struct modulus_probe *probe, const uint8
     for (uint32_t t = 1; t < n; t++) {
         const uint32_t digit = (uint32_t)(at[-(ptrdiff_t)t] - '0');
         sum += digit * probe->weights[MODULUS_AFTER - t];
-        if (__builtin_expect(sum > probe->limit, 1) || digit == 0 || t < least || t <= probe->young_digits)
+        if (__builtin_expect(sum > probe->limit, 1) || digit == 0 || t < least || t <= MODULUS_YOUNG_DIGITS)
             continue;
         if (count == max)
             return max + 1;
