@@ -12,8 +12,6 @@ enum {
     HASH_BLOCK_DIGITS = 64, /* digits that are taken at once, at most */
 };
 
-#define HASH_NO_PLACE UINT64_MAX /* the table begins again before it is used */
-
 struct matcher_hash {
     uint64_t place; /* the stream's place at index 0 of key and before */
     /* Numbers of places: that of index 0, and that after the last digit taken. next = 0: the table has not begun. */

@@ -20,7 +20,7 @@ void matcher_hash_to(struct matcher *m, uint32_t i, uint32_t text_index, uint32_
     const uint64_t to = m->burst_at + text_index, from = to - m->n;
     uint64_t at = hash->place + (hash->next - hash->first);
     ASSERT(text_index >= MATCHER_HISTORY && i < m->modulus_count);
-    if (hash->next == 0 || hash->place > from || at < from || !hash_has_room(hash, (uint32_t)(to - at) + room)) {
+    if (hash->next == 0 || at < from || !hash_has_room(hash, (uint32_t)(to - at) + room)) {
         hash_restart(hash, from);
         m->run[i].base = 0;
         at = from;

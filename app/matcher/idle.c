@@ -35,7 +35,6 @@ static bool can_rehearse(const struct matcher *m)
  * branches as a burst leaves them. */
 static void rehearse(struct matcher *m)
 {
-    static const size_t head_bytes = offsetof(struct matcher, search) + offsetof(struct burst_search, queue);
     static uint8_t head[offsetof(struct matcher, search) + offsetof(struct burst_search, queue)];
     static uint8_t tails[offsetof(struct tails, place)];
     const uint32_t cached = m->filter.cached;
@@ -44,7 +43,7 @@ static void rehearse(struct matcher *m)
     if (!can_rehearse(m))
         return;
     ASSERT(m->idle_step == IDLE_DONE && m->check_count == 0);
-    memcpy(head, m, head_bytes);
+    memcpy(head, m, sizeof head);
     memcpy(tails, &m->tails, sizeof tails);
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         next[i] = m->table[i].next;
@@ -54,11 +53,11 @@ static void rehearse(struct matcher *m)
     for (uint32_t i = 0; i < REHEARSAL_ANSWERS && matcher_next(m, &answer) == MATCHER_ANSWER; i++)
         continue;
     const uint32_t overflowed = m->search.hashed & ~m->hash_moduli;
-    memcpy(m, head, head_bytes);
+    memcpy(m, head, sizeof head);
     memcpy(&m->tails, tails, sizeof tails);
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         if ((overflowed >> i & 1) != 0)
-            m->table[i].place = HASH_NO_PLACE;
+            m->table[i].next = 0;
         else
             hash_take_back(&m->table[i], m->table[i].next - next[i]);
         m->run[i].base = m->run[i].base == base[i] ? base[i] : 0;

@@ -114,7 +114,6 @@ void matcher_setup_modulus(struct matcher *m, uint32_t i)
         tails_provide(&m->tails, p, c->exponents[p]);
     m->search.spent[i] = 0;
     m->table[i].next = 0;
-    matcher_hash_to(m, i, MATCHER_HISTORY, 0);
 }
 
 void matcher_setup(struct matcher *m, const struct simd_ops *ops)
@@ -143,7 +142,7 @@ void matcher_restart(struct matcher *m)
     matcher_window_finish(m);
     memset(m->text, '0', MATCHER_HISTORY);
     for (uint32_t i = 0; i < m->modulus_count; i++)
-        m->table[i].place = HASH_NO_PLACE;
+        m->table[i].next = 0;
     m->tails.next = 0;
     m->early_answers.pending_count = 0;
     m->early_answers.ready = false;
