@@ -199,15 +199,3 @@ bool matcher_next_early(struct matcher *m, struct matcher_answer *answer)
     e->ready = false;
     return true;
 }
-
-void early_check(const struct matcher *m)
-{
-    const struct early_answers *e = &m->early_answers;
-    ASSERT(e->pending_count <= MATCHER_PENDING_MAX);
-    ASSERT(e->modulus <= m->modulus_count && e->candidate <= MATCHER_CANDIDATES_MAX);
-    for (uint32_t k = 0; k < e->pending_count; k++) {
-        const struct early_pending *p = &e->pending[k];
-        ASSERT(p->ahead > 0 && p->ahead <= sizeof p->digits && p->end - p->start <= m->n);
-        ASSERT(p->end > p->start + p->ahead);
-    }
-}

@@ -4,19 +4,18 @@
 #include "base/hot_section.h"
 
 enum {
-    WARM_DIGITS = MATCHER_REHEARSAL_DIGITS, /* the length of a burst whose memory is fetched */
-    REHEARSAL_ANSWERS = 16,                 /* at most: small moduli have many before the last */
-    PLACES_A_SLICE = 16,                    /* while a modulus is added: 4 us at 512 bits */
+    REHEARSAL_ANSWERS = 16, /* at most: small moduli have many before the last */
+    PLACES_A_SLICE = 16,    /* while a modulus is added: 4 us at 512 bits */
 };
 
 void matcher_rehearsal_init(struct matcher *m, const char *const *moduli)
 {
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         const uint32_t digits = m->moduli[i].digits;
-        if (m->moduli[i].method == MODULUS_NONE || digits > WARM_DIGITS)
+        if (m->moduli[i].method == MODULUS_NONE || digits > MATCHER_REHEARSAL_DIGITS)
             continue;
-        memset(m->rehearsal, '7', WARM_DIGITS - digits);
-        memcpy(m->rehearsal + WARM_DIGITS - digits, moduli[i], digits);
+        memset(m->rehearsal, '7', MATCHER_REHEARSAL_DIGITS - digits);
+        memcpy(m->rehearsal + MATCHER_REHEARSAL_DIGITS - digits, moduli[i], digits);
         if (m->moduli[i].method == MODULUS_FILTER)
             break;
     }
@@ -26,7 +25,7 @@ static bool can_rehearse(const struct matcher *m)
 {
     bool room = true;
     for (uint32_t i = 0; i < m->modulus_count; i++)
-        room &= (m->hash_moduli >> i & 1) != 0 ? hash_has_room(&m->table[i], WARM_DIGITS)
+        room &= (m->hash_moduli >> i & 1) != 0 ? hash_has_room(&m->table[i], MATCHER_REHEARSAL_DIGITS)
                                                : m->search.spent[i] + MATCHER_CREDIT_MAX / 2 <= m->search.earned;
     return room && m->rehearsal[0] != 0 && m->window_hashed == 0;
 }
@@ -49,7 +48,7 @@ static void rehearse(struct matcher *m)
         next[i] = m->table[i].next;
         base[i] = m->run[i].base;
     }
-    matcher_begin(m, m->rehearsal, WARM_DIGITS);
+    matcher_begin(m, m->rehearsal, MATCHER_REHEARSAL_DIGITS);
     for (uint32_t i = 0; i < REHEARSAL_ANSWERS && matcher_next(m, &answer) == MATCHER_ANSWER; i++)
         continue;
     const uint32_t overflowed = m->search.hashed & ~m->hash_moduli;
@@ -135,7 +134,7 @@ void matcher_warm(struct matcher *m)
     if (m->idle_step != IDLE_DONE || m->search.open)
         return;
     hot_fetch(m, offsetof(struct matcher, search) + offsetof(struct burst_search, queue));
-    hot_fetch(m->text + MATCHER_HISTORY, WARM_DIGITS + 64);
+    hot_fetch(m->text + MATCHER_HISTORY, MATCHER_REHEARSAL_DIGITS + 64);
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         const struct matcher_modulus *c = &m->moduli[i];
         if (c->method == MODULUS_HASH)
@@ -148,10 +147,10 @@ void matcher_warm(struct matcher *m)
         hot_fetch(c->key_weights, m->n * sizeof c->key_weights[0]);
     }
     /* A pass over the digits that are there fetches the code and the filter's tables. */
-    m->pass.needed = filter_needed(&m->filter, WARM_DIGITS);
+    m->pass.needed = filter_needed(&m->filter, MATCHER_REHEARSAL_DIGITS);
     m->pass.taken = 0;
     m->pass.part = FILTER_WHOLE;
     while (filter_pass_goes_on(&m->pass))
-        m->ops->probe(&m->filter, m->row + MATCHER_HISTORY, WARM_DIGITS, true, &m->pass);
+        m->ops->probe(&m->filter, m->row + MATCHER_HISTORY, MATCHER_REHEARSAL_DIGITS, true, &m->pass);
     rehearse(m);
 }

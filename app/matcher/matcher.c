@@ -131,6 +131,7 @@ const struct matcher_stats *matcher_stats(const struct matcher *m) { return &m->
 void matcher_check_state(const struct matcher *m)
 {
     const struct burst_search *s = &m->search;
+    const struct early_answers *e = &m->early_answers;
     ASSERT(m->n >= 1 && m->n <= MATCHER_N_DIGITS_MAX);
     ASSERT(m->modulus_count >= 1 && m->modulus_count <= MATCHER_MODULUS_COUNT_MAX);
     ASSERT(m->burst_count <= MATCHER_BURST_DIGITS_MAX);
@@ -153,5 +154,11 @@ void matcher_check_state(const struct matcher *m)
         const struct filter_probe *probe = &m->filter.probe[k];
         ASSERT((uint32_t)(probe->reach - probe->at) <= m->moduli[probe->modulus].probe.digits);
     }
-    early_check(m);
+    ASSERT(e->pending_count <= MATCHER_PENDING_MAX);
+    ASSERT(e->modulus <= m->modulus_count && e->candidate <= MATCHER_CANDIDATES_MAX);
+    for (uint32_t k = 0; k < e->pending_count; k++) {
+        const struct early_pending *p = &e->pending[k];
+        ASSERT(p->ahead > 0 && p->ahead <= sizeof p->digits && p->end - p->start <= m->n);
+        ASSERT(p->end > p->start + p->ahead);
+    }
 }

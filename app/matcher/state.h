@@ -45,9 +45,9 @@ enum {
     WORK_SUMMED = 4,  /* the digits that a vector sums up for a unit of work */
     WORK_PROBED = 10, /* digits of a probe that a pass takes for a unit */
 
-    MATCHER_CHECKS_MAX = 16,  /* answers of a burst that are checked exactly */
-    MATCHER_PENDING_MAX = 32, /* early answers whose digits have not come yet */
-    MATCHER_REHEARSAL_DIGITS = 128,
+    MATCHER_CHECKS_MAX = 16,        /* answers of a burst that are checked exactly */
+    MATCHER_PENDING_MAX = 32,       /* early answers whose digits have not come yet */
+    MATCHER_REHEARSAL_DIGITS = 128, /* the length of a burst whose memory is fetched */
 };
 
 /* A substring that is a multiple: text indices. */
@@ -202,7 +202,6 @@ void early_settle(struct matcher *m);
 bool early_step(struct matcher *m);
 /* Checks one answer exactly. */
 void exact_check_step(struct matcher *m);
-void early_check(const struct matcher *m);
 
 /* window.c */
 
