@@ -143,7 +143,7 @@ static bool ends_in_a_run(const struct matcher *m)
 static void offer(struct matcher *m, uint32_t i, uint32_t k)
 {
     struct early_answers *e = &m->early_answers;
-    const uint32_t begin = m->window[i].start[k], so_far = MATCHER_HISTORY - begin;
+    const uint32_t so_far = m->window[i].before[k], begin = MATCHER_HISTORY - so_far;
     const uint32_t ahead = e->completion[k].count;
     if (so_far + ahead > m->n || e->pending_count == MATCHER_PENDING_MAX || !completion_is_allowed(m, i, k))
         return;
@@ -176,7 +176,7 @@ bool early_step(struct matcher *m)
     if (e->modulus == m->modulus_count || ends_in_a_run(m))
         return false;
     const uint32_t i = e->modulus, count = m->window[i].count;
-    if (big_is_zero(&e->allowed[i]) || count > MATCHER_CANDIDATES_MAX || e->candidate == count) {
+    if (big_is_zero(&e->allowed[i]) || count > CANDIDATES_MAX || e->candidate == count) {
         const bool offers_come = !e->offering && e->candidate > 0;
         e->offering = offers_come;
         e->modulus += !offers_come;
@@ -184,7 +184,8 @@ bool early_step(struct matcher *m)
     } else if (e->offering) {
         offer(m, i, e->candidate++);
     } else {
-        const struct big value = remainder_of(m, m->window[i].start[e->candidate], MATCHER_HISTORY, i);
+        const struct big value = remainder_of(m, MATCHER_HISTORY - m->window[i].before[e->candidate], MATCHER_HISTORY,
+                                              i);
         e->completion[e->candidate++] = find_completion(&m->moduli[i], &value);
     }
     return true;

@@ -83,13 +83,12 @@ HOT static uint64_t lanes_sum(const uint8_t *digits, const uint64_t *weights, si
     return total;
 }
 
-HOT static uint32_t lanes_candidates(const struct modulus_probe *probe, const uint8_t *at, uint32_t least, uint32_t n,
-                                     uint32_t *list, uint32_t max)
+HOT static void lanes_candidates(const struct modulus_probe *probe, const uint8_t *at, uint32_t least, uint32_t n,
+                                 struct candidates *list)
 {
     ASSERT(n <= MATCHER_N_DIGITS_MAX && probe->digits > 0);
     const v32 limits = v32_all(probe->limit);
     v32 sums = v32_all(probe->offset);
-    uint32_t count = 0;
     for (uint32_t t = LANES; t < n + LANES - 1; t += LANES) { /* digits before the position: t is the first one's */
         const v32 digits = v32_widen(at - t) - '0';
         sums = v32_all(sums[0]) + v32_suffix(digits * v32_load(probe->weights + MODULUS_AFTER - t));
@@ -100,12 +99,11 @@ HOT static uint32_t lanes_candidates(const struct modulus_probe *probe, const ui
             const uint32_t before = t - (uint32_t)__builtin_ctz(hits);
             if (before < least || before >= n || before <= MODULUS_YOUNG_DIGITS)
                 continue;
-            if (count == max)
-                return max + 1;
-            list[count++] = before;
+            if (list->count++ == CANDIDATES_MAX)
+                return;
+            list->before[list->count - 1] = before;
         }
     }
-    return count;
 }
 
 /* Up to three vectors of probes. The one with the latest positions is first: it starts with the latest digits. */

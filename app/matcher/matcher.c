@@ -142,7 +142,7 @@ void matcher_check_state(const struct matcher *m)
     for (uint32_t i = 0; i < MATCHER_HISTORY + m->burst_count + 64; i++)
         ASSERT(m->text[i] >= '0' && m->text[i] <= '9');
     for (uint32_t i = 0; i < m->modulus_count; i++) {
-        ASSERT(m->window[i].count <= MATCHER_CANDIDATES_MAX + 1);
+        ASSERT(m->window[i].count <= CANDIDATES_MAX + 1);
         hash_check(&m->table[i]);
         /* A table that is always kept ends where the window does. */
         const uint64_t reached = m->table[i].place + (m->table[i].next - m->table[i].first);
@@ -155,7 +155,7 @@ void matcher_check_state(const struct matcher *m)
         ASSERT((uint32_t)(probe->reach - probe->at) <= m->moduli[probe->modulus].probe.digits);
     }
     ASSERT(e->pending_count <= MATCHER_PENDING_MAX);
-    ASSERT(e->modulus <= m->modulus_count && e->candidate <= MATCHER_CANDIDATES_MAX);
+    ASSERT(e->modulus <= m->modulus_count && e->candidate <= CANDIDATES_MAX);
     for (uint32_t k = 0; k < e->pending_count; k++) {
         const struct early_pending *p = &e->pending[k];
         ASSERT(p->ahead > 0 && p->ahead <= sizeof p->digits && p->end - p->start <= m->n);

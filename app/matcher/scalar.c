@@ -18,22 +18,21 @@ static void scalar_write(uint32_t *row, const uint8_t *digits, size_t count)
     ASSERT((bad & tops) == 0);
 }
 
-static uint32_t scalar_candidates(const struct modulus_probe *probe, const uint8_t *at, uint32_t least, uint32_t n,
-                                  uint32_t *list, uint32_t max)
+static void scalar_candidates(const struct modulus_probe *probe, const uint8_t *at, uint32_t least, uint32_t n,
+                              struct candidates *list)
 {
     ASSERT(n <= MATCHER_N_DIGITS_MAX && probe->digits > 0);
-    uint32_t sum = probe->offset, count = 0;
+    uint32_t sum = probe->offset;
 #pragma GCC unroll 8
     for (uint32_t t = 1; t < n; t++) {
         const uint32_t digit = (uint32_t)(at[-(ptrdiff_t)t] - '0');
         sum += digit * probe->weights[MODULUS_AFTER - t];
         if (__builtin_expect(sum > probe->limit, 1) || digit == 0 || t < least || t <= MODULUS_YOUNG_DIGITS)
             continue;
-        if (count == max)
-            return max + 1;
-        list[count++] = t;
+        if (list->count++ == CANDIDATES_MAX)
+            return;
+        list->before[list->count - 1] = t;
     }
-    return count;
 }
 
 const struct simd_ops simd_ops_scalar = {

@@ -84,60 +84,60 @@ static NOT_HOT void overflow(struct matcher *m, uint32_t i)
     m->stats.filter_overflows++;
 }
 
+/* Verifies listed candidates for the ends after + 1 .. last. Returns false if they are too many, or more than the
+ * modulus can pay for. */
+HOT static bool verify_list(struct matcher *m, uint32_t i, const struct candidates *list, uint32_t after, uint32_t last)
+{
+    const uint32_t count = list->count;
+    if (count > CANDIDATES_MAX || m->search.queued + count * (last - after) > MATCHER_QUEUE_MAX || !pay(m, i, count))
+        return false;
+    for (uint32_t k = 0; k < count; k++)
+        if (!verify(m, i, after - list->before[k], after, last))
+            return false;
+    return true;
+}
+
 /* Verifies the candidates that idle time has found in the window, for the ends before each modulus' first probe. */
 static NOT_HOT void verify_window(struct matcher *m)
 {
-    struct burst_search *s = &m->search;
+    const struct burst_search *s = &m->search;
     for (uint32_t i = 0; i < m->modulus_count; i++) {
-        const struct window_candidates *w = &m->window[i];
         const uint32_t last = MATCHER_HISTORY + min_u32(m->filter.first[i], m->burst_count);
         if (m->moduli[i].method != MODULUS_FILTER || (s->hashed >> i & 1) != 0)
             continue;
-        ASSERT(w->count <= MATCHER_CANDIDATES_MAX);
-        bool paid = s->queued + w->count * (last - MATCHER_HISTORY) <= MATCHER_QUEUE_MAX && s->work < s->work_max
-                    && pay(m, i, w->count);
-        for (uint32_t k = 0; paid && k < w->count; k++)
-            paid = verify(m, i, w->start[k], MATCHER_HISTORY, last);
-        if (!paid)
+        if (s->work >= s->work_max || !verify_list(m, i, &m->window[i], MATCHER_HISTORY, last))
             overflow(m, i);
     }
 }
 
-/* Verifies the candidates of one probe of the batch at work. Returns false if they are too many, or more than the
- * modulus can pay for. */
-HOT static bool verify_probe(struct matcher *m, uint32_t i, const struct filter_probe *probe, uint32_t last)
+/* Verifies the candidates of one probe of the batch at work. Returns false if the modulus cannot pay for them. */
+HOT static bool verify_probe(struct matcher *m, const struct filter_probe *probe)
 {
-    struct burst_search *s = &m->search;
-    const struct matcher_modulus *c = &m->moduli[i];
-    uint32_t before[MATCHER_CANDIDATES_MAX];
-    /* The parts meet at in_block: the block's lists starts up to at + FILTER_GROUP_BEFORE before, the window's the
-     * rest. */
-    const uint32_t after = s->from + probe->at, in_block = probe->at + FILTER_GROUP_BEFORE + 1u;
+    const struct burst_search *s = &m->search;
+    const uint32_t i = probe->modulus, after = s->from + probe->at;
+    const uint32_t last = min_u32(s->from + probe->reach, MATCHER_HISTORY + m->burst_count);
+    /* The parts meet here: the block's lists starts up to at + FILTER_GROUP_BEFORE before, the window's the rest. */
+    const uint32_t in_block = probe->at + FILTER_GROUP_BEFORE + 1u;
+    const uint32_t least = m->pass.part == FILTER_WINDOW ? in_block : 1;
+    const uint32_t n = m->pass.part == FILTER_BLOCK ? min_u32(m->n, in_block) : m->n;
+    struct candidates list = { .count = 0 };
+    if (after >= last || (s->hashed >> i & 1) != 0)
+        return true;
     if (!pay(m, i, 1))
         return false;
-    s->work += m->n / WORK_SUMMED;
-    const uint32_t count = m->ops->candidates(&c->probe, m->text + after, m->pass.part == FILTER_WINDOW ? in_block : 1,
-                                              m->pass.part == FILTER_BLOCK ? min_u32(m->n, in_block) : m->n, before,
-                                              MATCHER_CANDIDATES_MAX);
-    if (count > MATCHER_CANDIDATES_MAX || s->queued + count * (last - after) > MATCHER_QUEUE_MAX || !pay(m, i, count))
-        return false;
-    for (uint32_t j = 0; j < count; j++)
-        if (!verify(m, i, after - before[j], after, last))
-            return false;
-    return true;
+    m->search.work += m->n / WORK_SUMMED;
+    m->ops->candidates(&m->moduli[i].probe, m->text + after, least, n, &list);
+    return verify_list(m, i, &list, after, last);
 }
 
 /* Verifies the candidates of the batch at work, hit by hit, up to work_max. */
 HOT static __attribute__((noinline)) void verify_batch(struct matcher *m)
 {
-    struct burst_search *s = &m->search;
-    for (; m->pass.hits != 0 && s->work < s->work_max; m->pass.hits &= m->pass.hits - 1) {
+    for (; m->pass.hits != 0 && m->search.work < m->search.work_max; m->pass.hits &= m->pass.hits - 1) {
         const uint32_t k = (uint32_t)__builtin_ctzll(m->pass.hits);
         const struct filter_probe *probe = &m->filter.probe[m->pass.first + k];
-        const uint32_t i = probe->modulus, after = s->from + probe->at;
-        const uint32_t last = min_u32(s->from + probe->reach, MATCHER_HISTORY + m->burst_count);
-        if (after < last && (s->hashed >> i & 1) == 0 && !verify_probe(m, i, probe, last))
-            overflow(m, i);
+        if (!verify_probe(m, probe))
+            overflow(m, probe->modulus);
     }
 }
 

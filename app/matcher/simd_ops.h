@@ -4,6 +4,15 @@
 
 #include "app/matcher/filter.h"
 
+enum { CANDIDATES_MAX = 16 };
+
+/* The starts that may become answers at most K digits after a position. A planted answer makes one, chance makes one in
+ * 40 bursts. */
+struct candidates {
+    uint32_t count;                  /* CANDIDATES_MAX + 1: there are more than are listed */
+    uint32_t before[CANDIDATES_MAX]; /* digits from a start to the position */
+};
+
 /* `row`: the words of the digits from the block's beginning on, and before it. */
 struct simd_ops {
     uint32_t digits_min; /* moduli with a smaller K are hashed */
@@ -13,10 +22,10 @@ struct simd_ops {
     void (*write)(uint32_t *row, const uint8_t *digits, size_t count);
     /* Returns the sum of digits times weights; both may be read MODULUS_PAD further. */
     uint64_t (*sum)(const uint8_t *digits, const uint64_t *weights, size_t count);
-    /* Lists a probe's candidates that begin least..n - 1 digits before its position `at`. Young starts and digits 0 are
-     * left out. Lists at most `max`, and returns max + 1 if there are more. */
-    uint32_t (*candidates)(const struct modulus_probe *probe, const uint8_t *at, uint32_t least, uint32_t n,
-                           uint32_t *list, uint32_t max);
+    /* Adds a probe's candidates that begin least..n - 1 digits before its position `at` to an empty list. Young starts
+     * and digits 0 are left out. */
+    void (*candidates)(const struct modulus_probe *probe, const uint8_t *at, uint32_t least, uint32_t n,
+                       struct candidates *list);
     /* Fills the partial sums of one vector's probes. */
     void (*fill_cache)(struct filter *filter, const uint32_t *row, uint32_t vector);
     /* Takes the next batch of a pass, through a block whose burst has `left` digits from there, up to the first part

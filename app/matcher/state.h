@@ -24,9 +24,6 @@ enum {
     MATCHER_HISTORY = MATCHER_N_DIGITS_MAX + 32,
     MATCHER_TEXT_DIGITS = MATCHER_HISTORY + MATCHER_BURST_DIGITS_MAX + 64,
 
-    /* Candidates of one probe: a planted answer makes one, chance makes one in 40 bursts. */
-    MATCHER_CANDIDATES_MAX = 16,
-
     /* Each digit gives each modulus one credit. A modulus that runs out of credit is hashed for the rest of the burst.
      * A step is a list of candidates, a candidate, or a tail that refuses one. */
     MATCHER_CREDIT_MAX = 1024,
@@ -100,12 +97,6 @@ struct burst_search {
     struct matcher_pair queue[MATCHER_QUEUE_MAX];
 };
 
-/* Candidates in the window by the probe from the burst's beginning. */
-struct window_candidates {
-    uint32_t count;                         /* MATCHER_CANDIDATES_MAX + 1: there are more than are listed */
-    uint32_t start[MATCHER_CANDIDATES_MAX]; /* text indices */
-};
-
 enum idle_step { IDLE_CHECK, IDLE_MODULI, IDLE_CACHE, IDLE_EARLY, IDLE_DONE };
 
 /* The shortest completion of a candidate: `count` digits, 0 if it has none. */
@@ -126,7 +117,7 @@ struct early_answers {
     /* The search goes modulus by modulus, first for each candidate's completion, then for the offers. */
     bool offering;
     uint32_t modulus, candidate;
-    struct early_completion completion[MATCHER_CANDIDATES_MAX];
+    struct early_completion completion[CANDIDATES_MAX];
     uint32_t pending_count;
     struct early_pending pending[MATCHER_PENDING_MAX];
     bool ready;                    /* `offered` is for matcher_next_early */
@@ -152,7 +143,7 @@ struct matcher {
     struct matcher_stats stats;
     struct burst_search search;
     struct filter_pass pass;
-    struct window_candidates window[MATCHER_MODULUS_COUNT_MAX];
+    struct candidates window[MATCHER_MODULUS_COUNT_MAX]; /* by the probe from the burst's beginning */
     uint32_t check_count;
     struct matcher_pair check[MATCHER_CHECKS_MAX]; /* answers to check exactly, off the path */
     struct early_answers early_answers;

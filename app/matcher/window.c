@@ -34,23 +34,20 @@ static void shift_window(struct matcher *m)
 static void list_candidates(struct matcher *m, uint32_t i)
 {
     const struct matcher_modulus *c = &m->moduli[i];
-    struct window_candidates *w = &m->window[i];
+    struct candidates *w = &m->window[i];
     const uint8_t *burst = m->text + MATCHER_HISTORY;
-    uint32_t before[MATCHER_CANDIDATES_MAX];
     w->count = 0;
-    if (c->probe.digits == 0)
-        return;
-    w->count = m->ops->candidates(&c->probe, burst, 1, m->n, before, MATCHER_CANDIDATES_MAX);
-    if (w->count > MATCHER_CANDIDATES_MAX) {
-        m->window_hashed |= (uint32_t)(c->method == MODULUS_FILTER) << i;
-        m->stats.filter_overflows += c->method == MODULUS_FILTER;
+    if (c->probe.digits > 0)
+        m->ops->candidates(&c->probe, burst, 1, m->n, w);
+    if (c->method != MODULUS_FILTER)
+        return; /* listed for early answers alone */
+    if (w->count > CANDIDATES_MAX) {
+        m->window_hashed |= UINT32_C(1) << i;
+        m->stats.filter_overflows++;
         return;
     }
     for (uint32_t k = 0; k < w->count; k++) {
-        w->start[k] = MATCHER_HISTORY - before[k];
-        if (c->method != MODULUS_FILTER)
-            continue; /* listed for early answers alone */
-        const uint64_t sum = m->ops->sum(burst - before[k], c->key_weights, before[k]);
+        const uint64_t sum = m->ops->sum(burst - w->before[k], c->key_weights, w->before[k]);
         const bool multiple = sum <= c->tolerance && c->tail_digits <= 1;
         m->window_any |= !multiple;
         m->window_multiple |= multiple;
