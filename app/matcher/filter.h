@@ -86,11 +86,14 @@ void filter_begin(struct filter *filter, uint32_t lanes, const struct matcher_mo
 /* Makes the next vector's tables. */
 void filter_fill(struct filter *filter, const struct matcher_modulus *moduli);
 static inline bool filter_ready(const struct filter *filter) { return filter->filled == filter->vector_count; }
-/* Returns how many probes a block needs whose burst has `left` digits from there: none until all vectors have their
+/* Begins a pass over a block whose burst has `left` digits from there. It has no probes until all vectors have their
  * tables. */
-static inline uint32_t filter_needed(const struct filter *filter, uint32_t left)
+static inline void filter_pass_begin(struct filter_pass *pass, const struct filter *filter, uint32_t left)
 {
-    return filter_ready(filter) ? filter->needed[min_size(left, FILTER_BLOCK_DIGITS + 1)] : 0;
+    pass->needed = filter_ready(filter) ? filter->needed[min_u32(left, FILTER_BLOCK_DIGITS + 1)] : 0;
+    pass->taken = 0;
+    pass->hits = 0;
+    pass->part = FILTER_WHOLE;
 }
 static inline bool filter_pass_goes_on(const struct filter_pass *pass)
 {

@@ -147,9 +147,7 @@ void matcher_warm(struct matcher *m)
         hot_fetch(c->key_weights, m->n * sizeof c->key_weights[0]);
     }
     /* A pass over the digits that are there fetches the code and the filter's tables. */
-    m->pass.needed = filter_needed(&m->filter, MATCHER_REHEARSAL_DIGITS);
-    m->pass.taken = 0;
-    m->pass.part = FILTER_WHOLE;
+    filter_pass_begin(&m->pass, &m->filter, MATCHER_REHEARSAL_DIGITS);
     while (filter_pass_goes_on(&m->pass))
         m->ops->probe(&m->filter, m->row + MATCHER_HISTORY, MATCHER_REHEARSAL_DIGITS, true, &m->pass);
     rehearse(m);

@@ -150,10 +150,7 @@ HOT static void block_begin(struct matcher *m, uint32_t from)
     s->earned += s->to - from;
     s->to_hash = s->hashed;
     m->ops->write(m->row + from, m->text + from, min_size(left, FILTER_BLOCK_DIGITS + 32));
-    m->pass.needed = filter_needed(&m->filter, left);
-    m->pass.taken = 0;
-    m->pass.hits = 0;
-    m->pass.part = FILTER_WHOLE;
+    filter_pass_begin(&m->pass, &m->filter, left);
 }
 
 HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
