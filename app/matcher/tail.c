@@ -20,26 +20,26 @@ void tails_provide(struct tails *t, uint32_t prime, uint32_t factors)
 }
 
 /* Appends a digit to a number. The prime is known when this is compiled. */
-INLINED void number_append(struct tail_number *number, uint32_t words, uint32_t prime, uint64_t digit)
+INLINED void number_append(uint64_t *number, uint32_t words, uint32_t prime, uint64_t digit)
 {
     const uint64_t base = prime == 0 ? UINT64_C(1) << 60 : UINT64_C(1490116119384765625); /* 5^26 */
     for (uint32_t w = 0; w < words; w++) {
-        const uint64_t product = number->word[w] * 10 + digit;
+        const uint64_t product = number[w] * 10 + digit;
         digit = product / base;
-        number->word[w] = product % base;
+        number[w] = product % base;
     }
 }
 
-INLINED uint32_t number_factors(const struct tail_number *number, uint32_t words, uint32_t prime)
+INLINED uint32_t number_factors(const uint64_t *number, uint32_t words, uint32_t prime)
 {
     uint32_t w = 0, factors = 0;
-    while (w < words && number->word[w] == 0)
+    while (w < words && number[w] == 0)
         w++;
     if (w == words)
         return words * word_factors[prime];
     if (prime == 0)
-        return w * word_factors[prime] + (uint32_t)__builtin_ctzll(number->word[w]);
-    for (uint64_t word = number->word[w]; word % 5 == 0; word /= 5)
+        return w * word_factors[prime] + (uint32_t)__builtin_ctzll(number[w]);
+    for (uint64_t word = number[w]; word % 5 == 0; word /= 5)
         factors++;
     return w * word_factors[prime] + factors;
 }
@@ -59,18 +59,16 @@ void tails_restart(struct tails *t, uint64_t place)
 INLINED void take(struct tails *t, const uint8_t *digits, uint32_t count, uint32_t prime)
 {
     const uint32_t words = t->words[prime], most = words * word_factors[prime];
-    struct tail_number number = t->number[prime];
     uint32_t factors = tails_at(t, t->next)->factors[prime];
     for (uint32_t i = 0; words > 0 && i < count; i++) {
         const uint32_t digit = (uint32_t)(digits[i] - '0');
-        number_append(&number, words, prime, digit);
+        number_append(t->number[prime], words, prime, digit);
         if (digit == 0)
             factors = min_u32(factors + 1, most);
         else
-            factors = digit % (prime == 0 ? 2 : 5) == 0 ? number_factors(&number, words, prime) : 0;
+            factors = digit % (prime == 0 ? 2 : 5) == 0 ? number_factors(t->number[prime], words, prime) : 0;
         tails_at(t, t->next + i + 1)->factors[prime] = (uint16_t)factors;
     }
-    t->number[prime] = number;
 }
 
 void tails_take(struct tails *t, const uint8_t *digits, uint32_t count)
@@ -88,10 +86,10 @@ void tails_take(struct tails *t, const uint8_t *digits, uint32_t count)
 
 INLINED uint32_t count_factors(const uint8_t *digits, uint32_t count, uint32_t words, uint32_t prime)
 {
-    struct tail_number number = { { 0 } };
+    uint64_t number[TAIL_WORDS_MAX] = { 0 };
     for (uint32_t i = 0; i < count; i++)
-        number_append(&number, words, prime, (uint64_t)(digits[i] - '0'));
-    return number_factors(&number, words, prime);
+        number_append(number, words, prime, (uint64_t)(digits[i] - '0'));
+    return number_factors(number, words, prime);
 }
 
 /* Counts the factors of a substring, and remembers them with the place after its last digit that is not 0. */

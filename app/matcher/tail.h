@@ -13,11 +13,6 @@ enum {
     TAIL_PLACES = 1 << 11 /* a window, a block, and a power of two */
 };
 
-/* A number modulo a power of a prime: words to the base 2^60 or 5^26, the least significant first. */
-struct tail_number {
-    uint64_t word[TAIL_WORDS_MAX];
-};
-
 /* The number that all digits before a place write. */
 struct tail_place {
     uint16_t zeros;                /* count of the number's trailing zeros */
@@ -30,7 +25,9 @@ struct tail_place {
 struct tails {
     uint32_t words[TAIL_PRIMES]; /* 0: no modulus has the factor */
     uint64_t first, next;        /* the places that are known; 0: none */
-    struct tail_number number[TAIL_PRIMES];
+    /* The number that all digits write, modulo a power of each prime: words to the base 2^60 or 5^26, the least
+     * significant first. */
+    uint64_t number[TAIL_PRIMES][TAIL_WORDS_MAX];
     struct tail_place place[TAIL_PLACES];
 };
 
