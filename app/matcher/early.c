@@ -88,8 +88,7 @@ static struct early_completion find_completion(const struct matcher_modulus *c, 
     ASSERT(digits > 0);
     big_append_mod(&residue, zeros, digits, &c->value);
     big_sub(&found.value, &residue);
-    for (uint32_t k = 0; k < digits; k++)
-        big_mul_add(&limit, 10, 0);
+    big_append_mod(&limit, zeros, digits, &c->value);
     /* There is none if the candidate was one by rounding alone, or if zeros alone make it a multiple. */
     if (big_compare(&found.value, &limit) >= 0)
         return (struct early_completion){ 0 };

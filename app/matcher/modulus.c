@@ -30,7 +30,7 @@ static struct big draw_unit(const struct big *value, const uint8_t seed[MATCHER_
     enum { DRAWS_MAX = 4096 };
     const struct siphash_key key = siphash_key_from(seed);
     struct big unit = { { 1 } };
-    uint32_t factors = big_bits(value) / 64 + 2, left = factors;
+    uint32_t left = big_bits(value) / 64 + 2;
     for (uint64_t draw = 0; left > 0; draw++) {
         ASSERT(draw < DRAWS_MAX);
         uint64_t input[2] = { draw, value->word[0] };
