@@ -18,7 +18,6 @@
 typedef uint16_t v16 __attribute__((vector_size(sizeof(v32))));
 
 enum {
-    BATCH = FILTER_BATCH,
     LANES64 = LANES / 2,
     GROUP_WORDS = (1 + FILTER_ROWS) * LANES,
     CACHE_GROUP_WORDS = FILTER_GROUP / 2, /* words of one probe */
@@ -108,8 +107,8 @@ HOT static void lanes_candidates(const struct modulus_probe *probe, const uint8_
 
 /* Up to three vectors of probes. The one with the latest positions is first: it starts with the latest digits. */
 struct batch {
-    v32 sum[BATCH], least[BATCH];        /* the sums, and the least ones so far */
-    const uint32_t *row[BATCH], *digits; /* the next group's rows of weights, and its digits */
+    v32 sum[FILTER_BATCH], least[FILTER_BATCH]; /* the sums, and the least ones so far */
+    const uint32_t *row[FILTER_BATCH], *digits; /* the next group's rows of weights, and its digits */
 };
 
 /* Takes the first `count` vectors through `groups` groups of digits, from the last digit of a group to its first. At
@@ -153,11 +152,11 @@ INLINED uint64_t take_batch(const struct filter *filter, const uint32_t *block, 
     const uint32_t vectors = (count + LANES - 1) / LANES;
     const struct filter_vector *v = &filter->vector[pass->first / LANES];
     const int32_t bottom = cached && v->bottom < 0 ? 0 : v->bottom;
-    int32_t top[BATCH] = { (int32_t)(left + FILTER_GROUP_BEFORE - 1) / FILTER_GROUP };
+    int32_t top[FILTER_BATCH] = { (int32_t)(left + FILTER_GROUP_BEFORE - 1) / FILTER_GROUP };
     struct batch b;
-    ASSERT(vectors >= 1 && vectors <= BATCH);
+    ASSERT(vectors >= 1 && vectors <= FILTER_BATCH);
 #pragma GCC unroll 3
-    for (uint32_t j = 0; j < BATCH; j++) {
+    for (uint32_t j = 0; j < FILTER_BATCH; j++) {
         /* An absent vector has its top below the bottom, and takes no group. */
         const struct filter_vector *of = v + (j < vectors ? vectors - 1 - j : 0);
         top[j] = j < vectors ? min_int32(of->top, top[0]) : bottom - 1;
@@ -173,7 +172,7 @@ INLINED uint64_t take_batch(const struct filter *filter, const uint32_t *block, 
 
     uint64_t hits = 0;
 #pragma GCC unroll 3
-    for (uint32_t j = 0; j < BATCH; j++) {
+    for (uint32_t j = 0; j < FILTER_BATCH; j++) {
         if (j >= vectors)
             break;
         uint32_t at = (vectors - 1 - j) * LANES;
@@ -219,7 +218,7 @@ HOT static void lanes_probe(const struct filter *filter, const uint32_t *block, 
         const uint32_t ready = filter->cached * LANES;
         const bool cached = first_block && pass->taken < ready;
         const uint32_t end = cached ? min_u32(pass->needed, ready) : pass->needed;
-        const uint32_t count = min_u32(end - pass->taken, BATCH * LANES);
+        const uint32_t count = min_u32(end - pass->taken, FILTER_BATCH * LANES);
         pass->part = cached ? FILTER_BLOCK : FILTER_WHOLE;
         pass->first = pass->taken;
         pass->taken += count;

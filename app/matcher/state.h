@@ -2,15 +2,7 @@
  *
  * Words: `from` and `to` bound a range of text indices, `to` excluded. A start and an end bound a substring in the same
  * way. A place is a text index plus burst_at, so the stream's position plus MATCHER_HISTORY; it is never negative. A
- * probe stands at a position of the block.
- *
- * The files call down only:
- *     matcher             the interface: start, which variant to take, statistics, invariant
- *     idle                the order of idle work; a modulus that is added in play
- *     search              a burst's search
- *     window              idle work on the window; a variant's tables
- *     hash_search, early  the hash's search; early answers
- *     filter, hash, modulus, simd, tail, and the variants */
+ * probe stands at a position of the block. */
 #pragma once
 
 #include "app/matcher/filter.h"
