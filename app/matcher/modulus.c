@@ -6,6 +6,8 @@
 #include "base/bytes.h"
 #include "base/siphash.h"
 
+static const uint8_t zero = '0'; /* appended to a number, it multiplies that by 10 */
+
 /* A residue that is not 0 is at least 1 / M. */
 static_assert(UINT64_C(1) << (64 - MODULUS_SURE_BITS) > MODULUS_TOLERANCE_MAX, "no doubt is left");
 
@@ -63,22 +65,13 @@ static void make_probe_weight(struct modulus_probe *probe, struct modulus_making
 {
     const uint64_t fraction = big_fraction(&making->ahead, value);
     probe->weights[MODULUS_AFTER - at] = (uint32_t)((fraction + BIT(31)) >> 32);
-    big_mul_add(&making->ahead, 10, 0);
-    big_mod(&making->ahead, value);
+    big_append_mod(&making->ahead, &zero, 1, value);
     if (at == 1) { /* the fraction of 10^K / M */
         const uint32_t error = (making->n / 2 + 2) * 99 / 2 + 1, reach = (uint32_t)(fraction >> 32) + 1;
         probe->offset = reach + error;
         probe->limit = reach + 2 * error;
         ASSERT(probe->limit < BIT(17));
     }
-}
-
-static uint64_t make_tail_weight(struct modulus_making *making)
-{
-    const uint64_t weight = big_fraction(&making->tail_power, &making->tail) + 1;
-    big_mul_add(&making->tail_power, 10, 0);
-    big_mod(&making->tail_power, &making->tail);
-    return weight;
 }
 
 bool modulus_prepare_some(struct matcher_modulus *c, struct modulus_making *making, uint32_t count)
@@ -90,8 +83,10 @@ bool modulus_prepare_some(struct matcher_modulus *c, struct modulus_making *maki
         c->key_weights[t] = big_fraction(&making->power, &making->m) + 1;
         if (c->probe.digits > 0 && t <= making->n)
             make_probe_weight(&c->probe, making, t, &c->value);
-        if (t < min_size(c->tail_digits, making->n))
-            c->tail_weights[t] = make_tail_weight(making);
+        if (t < min_u32(c->tail_digits, making->n)) {
+            c->tail_weights[t] = big_fraction(&making->tail_power, &making->tail) + 1;
+            big_append_mod(&making->tail_power, &zero, 1, &making->tail);
+        }
     }
     return making->places < MODULUS_PLACES;
 }
@@ -109,12 +104,11 @@ struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t 
             big_mul_add(&making.tail, prime[i], 0);
             c->exponents[i]++;
         }
+        c->needs[i] = min_u32(c->exponents[i], c->digits);
     }
     for (uint32_t digit = 0; digit < 10; digit++)
         if ((c->exponents[0] == 0 || digit % 2 == 0) && (c->exponents[1] == 0 || digit % 5 == 0))
             c->last_digits |= UINT32_C(1) << digit;
-    for (size_t i = 0; i < ARRAY_COUNT(prime); i++)
-        c->needs[i] = min_u32(c->exponents[i], c->digits);
     c->tail_digits = max_u32(c->exponents[0], c->exponents[1]);
     c->tolerance = 9 * (uint64_t)n;
     c->sure = big_bits(&c->value) <= MODULUS_SURE_BITS;
