@@ -148,10 +148,9 @@ static void run_list_short(struct matcher *m, struct hash_search *h)
 {
     const struct matcher_modulus *c = &m->moduli[h->modulus];
     struct tail_run *run = &m->run[h->modulus];
-    struct hash_walk walk = h->walk;
     for (;;) {
-        run->longer = walk;
-        const uint32_t length = hash_walk_next(&m->table[h->modulus], &walk, c->tolerance, m->n);
+        run->longer = h->walk;
+        const uint32_t length = hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n);
         m->search.work += WORK_START;
         if (length == 0 || length >= c->tail_digits)
             return;
@@ -191,28 +190,26 @@ static bool hash_search_tail(struct matcher *m, struct hash_search *h, uint32_t 
     struct tail_run *run = &m->run[h->modulus];
     tails_to_block(m);
     m->search.work += WORK_TAIL;
-    h->walk.start = h->walk.end - length; /* looked at again, by the run */
     const struct tail_place *end = tails_at(&m->tails, m->burst_at + h->end);
     if (!tails_admit(end, c->needs))
         return false;
-    const uint32_t base = h->walk.end - end->zeros;
     enum run_phase phase = RUN_LACKS_2;
     while (phase < RUN_ADMITS && end->factors[phase] >= c->exponents[phase])
         phase++;
-    const bool begins = run->base != base || run->phase != phase;
-    if (begins) {
-        run->base = base;
+    h->walk.start = h->walk.end - length; /* looked at again, by the run */
+    if (run->base != h->walk.end - end->zeros || run->phase != phase) {
+        run->base = h->walk.end - end->zeros;
         run->phase = phase;
         run->count = 0;
+        if (phase == RUN_ADMITS)
+            run_list_short(m, h);
+        else
+            run->judged = h->walk.end - end->factors[phase]; /* a level start has no more digits than the end factors */
     }
     if (phase == RUN_ADMITS) {
-        if (begins)
-            run_list_short(m, h);
         h->walk.start = run->longer.start;
         h->walk.other_cell = run->longer.other_cell;
     } else {
-        if (begins)
-            run->judged = h->walk.end - end->factors[phase]; /* a level start has no more digits than the end factors */
         run_list_level(m, h, phase, end->factors[phase]);
     }
     h->tail_known = true;
