@@ -9,6 +9,12 @@
 
 static struct matcher the_matcher;
 
+static const struct simd_ops *const variants[] = {
+    [MATCHER_SIMD_SCALAR] = &simd_ops_scalar,
+    [MATCHER_SIMD_AVX2] = &simd_ops_avx2,
+    [MATCHER_SIMD_AVX512] = &simd_ops_avx512,
+};
+
 static const char *config_fault(const struct matcher_config *config, char *message, size_t bytes)
 {
     if (config->n_digits_max < 1 || config->n_digits_max > MATCHER_N_DIGITS_MAX)
@@ -70,7 +76,7 @@ static enum matcher_simd fastest(struct matcher *m, uint64_t tsc_khz, char *time
         for (enum matcher_simd simd = MATCHER_SIMD_SCALAR; simd <= MATCHER_SIMD_AVX512; simd++) {
             if (!matcher_simd_usable(simd))
                 continue;
-            matcher_setup(m, simd_ops_of(simd));
+            matcher_setup(m, variants[simd]);
             time_bursts(m, LIMIT_MS * tsc_khz, least[simd]);
         }
     for (enum matcher_simd simd = MATCHER_SIMD_SCALAR; simd <= MATCHER_SIMD_AVX512; simd++) {
@@ -116,7 +122,7 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
     enum matcher_simd simd = config->simd;
     if (simd == MATCHER_SIMD_AUTO)
         simd = config->tsc_khz > 0 ? fastest(m, config->tsc_khz, times, sizeof times) : matcher_simd_best();
-    matcher_setup(m, simd_ops_of(simd));
+    matcher_setup(m, variants[simd]);
     matcher_rehearsal_init(m, config->moduli);
     m->stats = (struct matcher_stats){ .moduli = m->modulus_count,
                                        .simd = matcher_simd_name(simd),

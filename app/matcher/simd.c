@@ -1,6 +1,7 @@
-/* The variants: which ones this machine can run. */
-#include "app/matcher/state.h"
+/* The variants' names, and which ones this machine can run. */
+#include "app/matcher/matcher.h"
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "base/vectors.h"
 
 bool matcher_simd_usable(enum matcher_simd simd)
@@ -22,15 +23,4 @@ const char *matcher_simd_name(enum matcher_simd simd)
     static const char *const names[] = { "auto", "scalar", "avx2", "avx512" };
     ASSERT(simd < ARRAY_COUNT(names));
     return names[simd];
-}
-
-const struct simd_ops *simd_ops_of(enum matcher_simd simd)
-{
-    static const struct simd_ops *const ops[] = {
-        [MATCHER_SIMD_SCALAR] = &simd_ops_scalar,
-        [MATCHER_SIMD_AVX2] = &simd_ops_avx2,
-        [MATCHER_SIMD_AVX512] = &simd_ops_avx512,
-    };
-    ASSERT(simd > MATCHER_SIMD_AUTO && simd < ARRAY_COUNT(ops));
-    return ops[simd];
 }

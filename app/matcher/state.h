@@ -201,4 +201,3 @@ void matcher_setup(struct matcher *m, const struct simd_ops *ops);
 
 /* Makes the burst that idle time rehearses the search with. */
 void matcher_rehearsal_init(struct matcher *m, const char *const *moduli);
-const struct simd_ops *simd_ops_of(enum matcher_simd simd);
