@@ -146,9 +146,5 @@ void matcher_warm(struct matcher *m)
         hot_fetch(&c->probe.weights[MODULUS_AFTER - m->n], m->n * sizeof c->probe.weights[0]);
         hot_fetch(c->key_weights, m->n * sizeof c->key_weights[0]);
     }
-    /* A pass over the digits that are there fetches the code and the filter's tables. */
-    filter_pass_begin(&m->pass, &m->filter, MATCHER_REHEARSAL_DIGITS);
-    while (filter_pass_goes_on(&m->pass))
-        m->ops->probe(&m->filter, m->row + MATCHER_HISTORY, MATCHER_REHEARSAL_DIGITS, true, &m->pass);
     rehearse(m);
 }

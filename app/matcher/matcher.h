@@ -73,7 +73,7 @@ enum matcher_step matcher_next(struct matcher *matcher, struct matcher_answer *a
  * there is more to do before the next burst. */
 bool matcher_prepare(struct matcher *matcher);
 /* Brings the path's code and tables back into the nearest caches when matcher_prepare is done, and rehearses the search
- * of a burst. Takes 1 us with the contest's moduli, up to 7 us with eight moduli and N = 1,024. */
+ * of a burst. Takes 1.2 us with the contest's moduli, up to 7 us with eight moduli and N = 1,024. */
 void matcher_warm(struct matcher *matcher);
 /* Hands out the next early answer found by matcher_prepare since the last burst, never one that was given before.
  * matcher_next does not report it again when its digits come. False: none now. matcher_prepare waits for this call with
