@@ -167,10 +167,10 @@ void filter_begin(struct filter *filter, uint32_t lanes, const struct matcher_mo
     /* Rounded up to whole vectors: the wider ones never hold fewer probes. */
     const size_t sums = n <= 256 ? FILTER_CACHE_SUMS : FILTER_CACHE_SUMS / 4 * 3, vector_sums = lanes * max_size(n, 64);
     filter->cache_vectors = (uint32_t)min_size(filter->vector_count, (sums + vector_sums - 1) / vector_sums);
-    filter_check(filter);
+    filter_check(filter, moduli);
 }
 
-void filter_check(const struct filter *filter)
+void filter_check(const struct filter *filter, const struct matcher_modulus *moduli)
 {
     ASSERT(filter->probe_count <= FILTER_PROBES_MAX && filter->vector_count <= FILTER_VECTORS_MAX);
     ASSERT(filter->cached <= filter->cache_vectors && filter->cache_vectors <= filter->vector_count);
@@ -179,6 +179,7 @@ void filter_check(const struct filter *filter)
         const struct filter_probe *probe = &filter->probe[k];
         ASSERT(probe->at >= 5 && probe->at <= FILTER_BLOCK_DIGITS && probe->reach > probe->at);
         ASSERT(k == 0 || filter->probe[k - 1].at <= probe->at);
+        ASSERT((uint32_t)(probe->reach - probe->at) <= moduli[probe->modulus].probe.digits);
     }
     for (uint32_t index = 0; index < filter->filled; index++) {
         const struct filter_vector *v = &filter->vector[index];

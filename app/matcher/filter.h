@@ -99,4 +99,4 @@ static inline bool filter_pass_goes_on(const struct filter_pass *pass)
 {
     return pass->taken < pass->needed || pass->part == FILTER_BLOCK;
 }
-void filter_check(const struct filter *filter);
+void filter_check(const struct filter *filter, const struct matcher_modulus *moduli);

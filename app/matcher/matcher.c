@@ -155,11 +155,7 @@ void matcher_check_state(const struct matcher *m)
         ASSERT(s->open || m->idle_step <= IDLE_MODULI || (m->hash_moduli >> i & 1) == 0
                || reached == m->burst_at + MATCHER_HISTORY);
     }
-    filter_check(&m->filter);
-    for (uint32_t k = 0; k < m->filter.probe_count; k++) {
-        const struct filter_probe *probe = &m->filter.probe[k];
-        ASSERT((uint32_t)(probe->reach - probe->at) <= m->moduli[probe->modulus].probe.digits);
-    }
+    filter_check(&m->filter, m->moduli);
     ASSERT(e->pending_count <= MATCHER_PENDING_MAX);
     ASSERT(e->modulus <= m->modulus_count && e->candidate <= CANDIDATES_MAX);
     for (uint32_t k = 0; k < e->pending_count; k++) {
