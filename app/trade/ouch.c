@@ -60,7 +60,7 @@ static uint32_t newest_reference(const struct ouch_order *o)
 
 /* ---- messages to the exchange ---- */
 
-static const char client_order_id[14] = "peregrine     ";
+static const char client_order_id[] = "peregrine     ";
 
 void ouch_write_template(uint8_t message[OUCH_ENTER_BYTES])
 {
@@ -68,7 +68,7 @@ void ouch_write_template(uint8_t message[OUCH_ENTER_BYTES])
     message[0] = 'O';
     store_be32(message + 1, (uint32_t)ouch_levels.next_reference);
     memcpy(message + 27, "YPNN", 4); /* displayed, principal, no intermarket sweep, no cross */
-    memcpy(message + 31, client_order_id, sizeof client_order_id);
+    memcpy(message + 31, client_order_id, sizeof client_order_id - 1);
 }
 
 void ouch_write_replace(uint8_t message[OUCH_REPLACE_BYTES], const struct ouch_order *order, uint32_t quantity,
@@ -82,7 +82,7 @@ void ouch_write_replace(uint8_t message[OUCH_REPLACE_BYTES], const struct ouch_o
     store_be32(message + 9, quantity);
     store_be64(message + 13, price);
     memcpy(message + 21, "0YN", 3); /* day, displayed, no intermarket sweep */
-    memcpy(message + 24, client_order_id, sizeof client_order_id);
+    memcpy(message + 24, client_order_id, sizeof client_order_id - 1);
 }
 
 void ouch_write_cancel(uint8_t message[OUCH_CANCEL_BYTES], const struct ouch_order *order)

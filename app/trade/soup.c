@@ -1,5 +1,6 @@
 #include "app/trade/soup.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -11,7 +12,8 @@ struct soup_counters soup_counters;
 static const struct counter counter_table[] = { SOUP_COUNTERS(ROW) };
 const struct counter_group soup_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
-static const char blank_session[SOUP_SESSION_BYTES] = "          "; /* §2.1.4: asks for the current one */
+static const char blank_session[] = "          "; /* §2.1.4: asks for the current one */
+static_assert(sizeof blank_session == SOUP_SESSION_BYTES + 1, "a session's name");
 
 void soup_init(struct soup *soup, const char *user, const char *password)
 {

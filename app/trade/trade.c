@@ -49,7 +49,7 @@ static struct trade {
     /* A tick touches the first lines. */
     _Alignas(64) strategy *strategy; /* NULL: nothing is ordered */
     bool stopped, feed_heard, cancel_all;
-    bool rehearses; /* nothing is noted, and no order that stands is touched */
+    bool rehearses;               /* nothing is noted, and no order that stands is touched */
     enum program_verdict verdict; /* the way home has begun */
     uint64_t dirty;               /* a bit for each symbol that the strategy looks at later */
     uint64_t sells_first;         /* a bit for each symbol whose latest order bought */

@@ -9,7 +9,8 @@
 #include "app/trade/book.c"
 
 enum { SYMBOL_COUNT = 2, ORDER_COUNT = 8 };
-static const uint8_t names[SYMBOL_COUNT][ITCH_STOCK_BYTES] = { "AAAA    ", "BB      " };
+static const uint8_t names[SYMBOL_COUNT][ITCH_STOCK_BYTES] = { { 'A', 'A', 'A', 'A', ' ', ' ', ' ', ' ' },
+                                                               { 'B', 'B', ' ', ' ', ' ', ' ', ' ', ' ' } };
 static uint8_t message[UINT8_MAX];
 
 static void side_any(struct side *s, uint32_t count)

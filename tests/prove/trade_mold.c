@@ -31,7 +31,7 @@ static int take(const struct shape *shape, uint64_t next)
     struct bytes message;
     size_t bytes = MOLD_HEADER_BYTES + shape->more_bytes;
     for (size_t i = 0; i < shape->message_count; i++)
-        bytes += LENGTH_BYTES + shape->lengths[i];
+        bytes += MOLD_LENGTH_BYTES + shape->lengths[i];
     uint8_t *at = datagram + sizeof datagram - bytes;
     const struct bytes all = { at, bytes };
     prove_any(datagram, sizeof datagram);
@@ -39,7 +39,7 @@ static int take(const struct shape *shape, uint64_t next)
     at += MOLD_HEADER_BYTES;
     for (size_t i = 0; i < shape->message_count; i++) {
         store_be16(at, shape->lengths[i]);
-        at += LENGTH_BYTES + shape->lengths[i];
+        at += MOLD_LENGTH_BYTES + shape->lengths[i];
     }
     for (bool due = mold_take((enum mold_line)prove_number(MOLD_A, MOLD_REREQUEST), all, prove_number(0, INT64_MAX));
          due; due = mold_advance())

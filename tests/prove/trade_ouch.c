@@ -9,7 +9,8 @@
 
 enum { SYMBOL_COUNT = 2, BYTES_MAX = 80, MORE_BYTES = 4 };
 #define POSITION_MAX (INT64_C(1) << 62)
-static const uint8_t names[SYMBOL_COUNT][ITCH_STOCK_BYTES] = { "AAAA    ", "BB      " };
+static const uint8_t names[SYMBOL_COUNT][ITCH_STOCK_BYTES] = { { 'A', 'A', 'A', 'A', ' ', ' ', ' ', ' ' },
+                                                               { 'B', 'B', ' ', ' ', ' ', ' ', ' ', ' ' } };
 static uint8_t response[BYTES_MAX];
 
 static void order_any(struct ouch_order *o)

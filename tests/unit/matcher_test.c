@@ -568,7 +568,7 @@ TEST(matcher_asserts_its_preconditions)
     while (matcher_stats(matcher)->early_answers == 0)
         assert_true(matcher_prepare(matcher));
     matcher_begin(matcher, (const uint8_t *)"2588947199", 10);
-    assert_false(matcher_take(matcher, &answer)); /* given early, for all that the matcher knows */
+    assert_false(matcher_take(matcher, &answer));    /* given early, for all that the matcher knows */
     expect_assert_failure(matcher_prepare(matcher)); /* nobody has taken it */
 }
 

@@ -8,7 +8,8 @@
 #include "tests/lib/trade_messages.h"
 
 enum { ORDERS_MAX = 4000, MODEL_MAX = 300, LOCATE_A = 7, LOCATE_B = 300, LOCATE_OTHER = 9, PRICE = 1000000 };
-static const uint8_t names[][ITCH_STOCK_BYTES] = { "AAAA    ", "BB      " };
+static const uint8_t names[][ITCH_STOCK_BYTES] = { { 'A', 'A', 'A', 'A', ' ', ' ', ' ', ' ' },
+                                                   { 'B', 'B', ' ', ' ', ' ', ' ', ' ', ' ' } };
 static uint8_t m[64];
 
 static int take(uint32_t bytes)

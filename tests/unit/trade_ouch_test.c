@@ -5,7 +5,8 @@
 #include "tests/lib/trade_messages.h"
 
 enum { PRICE = 1000000, AAAA = 0, BB = 1 };
-static const uint8_t names[][ITCH_STOCK_BYTES] = { "AAAA    ", "BB      " };
+static const uint8_t names[][ITCH_STOCK_BYTES] = { { 'A', 'A', 'A', 'A', ' ', ' ', ' ', ' ' },
+                                                   { 'B', 'B', ' ', ' ', ' ', ' ', ' ', ' ' } };
 static uint8_t m[128];
 static uint64_t now_ns;
 
