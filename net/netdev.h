@@ -20,7 +20,7 @@ enum {
     NETDEV_FRAME_BYTES_MAX = 1514, /* Ethernet header and 1500 bytes; larger MTUs are clamped to this */
     NETDEV_TAGS_BYTES_MAX = 8,     /* two VLAN tags, which vlan_strip takes off received frames */
     NETDEV_GROUP_COUNT_MAX = 9,    /* multicast groups: 8 of the program, and that of all systems */
-    NETDEV_RX_BORROWED_MAX = 64,   /* frames borrowed at once: reassembly and out-of-order segments */
+    NETDEV_RX_BORROWED_MAX = 64,   /* frames borrowed at once: out-of-order segments */
     NETDEV_TX_BUFFER_COUNT = 256,  /* transmit buffers of a machine's device */
 };
 

@@ -1,7 +1,8 @@
 /* lwIP's interface over a network device: frames in without a copy, frames out with one. Knows no connection.
  *
  * In: a frame becomes a pbuf in place, and goes back to the device when lwIP frees the pbuf. If lwIP holds almost all
- * frames that the device may lend (out-of-order segments, fragments), a frame is copied into lwIP's pool instead.
+ * frames that the device may lend (out-of-order segments), a frame is copied into lwIP's pool instead. So is a fragment:
+ * lwIP keeps it for 15 s, also without a connection, and the card may be exchanged for another one meanwhile.
  * Out: lwIP's pbufs are a chain (headers, then the message by reference); a transmit buffer is one piece. The chain is
  * copied into the buffer, and the frame then belongs to the device alone. */
 #include "net/lwip/port.h"
@@ -76,19 +77,29 @@ static struct pbuf *rx_pbuf_copied(const struct frame *frame)
     return copy;
 }
 
-/* Wraps a frame in a pbuf, in place or copied; NULL: dropped. If all pbufs are held, one connection's out-of-order
- * segments are freed: the peer sends them again, and segments in order must get through. */
+static bool is_fragment(const uint8_t *packet) { return (load_be16(packet + 6) & 0x3fff) != 0; }
+
+static bool frame_is_fragment(const struct frame *frame)
+{
+    return load_be16(frame->data + TYPE_AT) == ETHTYPE_IP && is_fragment(frame->data + ETHERNET_BYTES);
+}
+
+/* Wraps a frame in a pbuf, in place or copied. Returns NULL if there is none. */
+static struct pbuf *rx_pbuf_try(const struct frame *frame)
+{
+    struct pbuf *p = frame_is_fragment(frame) ? NULL : rx_pbuf_in_place(frame);
+    return p != NULL ? p : rx_pbuf_copied(frame);
+}
+
+/* Wraps a frame in a pbuf; NULL: dropped. If all pbufs are held, one connection's out-of-order segments are freed: the
+ * peer sends them again, and segments in order must get through. */
 static struct pbuf *rx_pbuf_around(const struct frame *frame)
 {
     ASSERT(frame->data != NULL);
-    struct pbuf *p = rx_pbuf_in_place(frame);
-    if (p == NULL)
-        p = rx_pbuf_copied(frame);
+    struct pbuf *p = rx_pbuf_try(frame);
     if (p == NULL && pbuf_free_ooseq_pending) { /* set by the pool that was empty */
         pbuf_free_ooseq();
-        p = rx_pbuf_in_place(frame);
-        if (p == NULL)
-            p = rx_pbuf_copied(frame);
+        p = rx_pbuf_try(frame);
     }
     if (p == NULL) {
         port_counters.rx_drop_no_pbuf++;
@@ -96,8 +107,6 @@ static struct pbuf *rx_pbuf_around(const struct frame *frame)
     }
     return p;
 }
-
-static bool is_fragment(const uint8_t *packet) { return (load_be16(packet + 6) & 0x3fff) != 0; }
 
 /* Returns true if the frame holds its headers whole. lwIP 2.1.3 reads headers before it checks their lengths. A
  * fragment also holds payload. The reply to a ping has the pbufs of its pieces, and lwIP asserts that none is empty
@@ -181,7 +190,7 @@ bool interface_input(struct icmp_error *refused)
         icmp_error_parse(frame.data + ETHERNET_BYTES, refused);
 
     /* The device vouches for one frame. A datagram that came in fragments is checked after reassembly. */
-    bool vouched = frame.checksum_good && is_ip && !is_fragment(frame.data + ETHERNET_BYTES);
+    bool vouched = frame.checksum_good && is_ip && !frame_is_fragment(&frame);
     u16_t checks = NETIF_CHECKSUM_ENABLE_ALL & (u16_t) ~(device->tx_checksum ? L4_GENERATES : 0);
     NETIF_SET_CHECKSUM_CTRL(&interface, checks & (u16_t) ~(vouched ? L4_CHECKS : 0));
 

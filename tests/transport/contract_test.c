@@ -789,6 +789,40 @@ TEST(syns_of_one_turn_all_wait_for_arp)
         ;
 }
 
+/* ---- Pieces of datagrams ---- */
+
+/* Feeds the first piece of a datagram whose other pieces never come. `first` is the first byte of its payload. */
+static void feed_first_piece(uint32_t source, uint32_t destination, uint8_t protocol, uint8_t first)
+{
+    static uint16_t id = 1000;
+    uint8_t packet[20 + 64] = { 0 };
+    packet_ipv4(packet, protocol, source, destination, sizeof packet - 20);
+    store_be16(packet + 4, id++);
+    store_be16(packet + 6, IPV4_MORE_FRAGMENTS);
+    packet[20] = first;
+    packet_sum(packet, sizeof packet);
+    feed_frame(packet, sizeof packet);
+    expect_nothing();
+}
+
+/* Lets pieces that wait expire. */
+static void expire_pieces(void)
+{
+    for (int i = 0; i < 31; i++) {
+        now_ns += UINT64_C(1000000000);
+        transport_idle(now_ns);
+    }
+}
+
+/* A card may be exchanged for another one while a piece waits. */
+TEST(a_piece_that_waits_keeps_no_frame)
+{
+    feed_first_piece(PEER, OURS, IPV4_PROTOCOL_UDP, 0);
+    assert_int_equal(wire.pool.rx_out_count, 0);
+    expire_pieces();
+    drain();
+}
+
 /* ---- A pause of the machine ---- */
 
 /* Lets time pass with a message in flight, and no turn of the loop. A copy leaves afterwards, and its ACK counts. */
