@@ -509,10 +509,16 @@ static void query_accept(struct net_ip *ip, const struct ipv4_packet *packet, ui
     igmp->due_ns = igmp_deadline_ns(igmp);
 }
 
-/* RFC 2236 §3: Takes the report of another member, who has answered for us. In version 3 everybody answers. */
-static void report_accept(struct net_ip *ip, uint32_t address)
+/* RFC 2236 §3: Takes the report of another member, who has answered for us. In version 3 everybody answers. Routers
+ * have not heard a report that went elsewhere than to its group (§9). */
+static void report_accept(struct net_ip *ip, const struct ipv4_packet *packet)
 {
+    uint32_t address = load_be32(&((const struct igmp_wire *)packet->payload)->group);
     struct igmp_group *group = group_joined(&ip->igmp, address);
+    if (packet->destination != address) {
+        IP_COUNT(ip, igmp_rx_drop_group);
+        return;
+    }
     IP_COUNT(ip, igmp_rx_reports);
     if (ip->igmp.version == 3 || group == NULL || min_ns(group->change_ns, group->answer_ns) == UINT64_MAX)
         return;
@@ -542,7 +548,7 @@ static void igmp_accept(struct net_ip *ip, const struct ipv4_packet *packet, uin
         break;
     case IGMP_REPORT_V1:
     case IGMP_REPORT_V2:
-        report_accept(ip, load_be32(&message->group));
+        report_accept(ip, packet);
         break;
     default: /* RFC 9776 §4: ignored */
         IP_COUNT(ip, igmp_rx_drop_type);

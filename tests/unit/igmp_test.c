@@ -695,6 +695,26 @@ TEST(report_of_another_member_does_nothing_in_version_3)
     expect(10 * S, "is_ex 239.1.1.1;");
 }
 
+/* Routers hear a report that goes to its group, and no other one. */
+TEST(report_to_another_address_than_its_group_is_dropped)
+{
+    static const uint32_t destinations[] = { ADDRESS, ALL_SYSTEMS, G2 };
+    join(G1);
+    join(G2);
+    message_give(query(2, 0, 100));
+    for (size_t i = 0; i < ARRAY_COUNT(destinations); i++)
+        message_give((struct igmp_packet){
+            .type = i == 0 ? IGMP_REPORT_V1 : IGMP_REPORT_V2,
+            .group = G1,
+            .destination = destinations[i],
+            .source = SENDER,
+        });
+    assert_int_equal(COUNTED(igmp_rx_drop_group), 3);
+    assert_int_equal(COUNTED(igmp_rx_reports), 0);
+    report_give(IGMP_REPORT_V2, G2);
+    expect(10 * S, "v2 239.1.1.1;");
+}
+
 TEST(query_with_less_time_hastens_an_answer_and_one_with_more_does_not_delay_it)
 {
     join(G1);
