@@ -151,7 +151,7 @@ static uint64_t random_ns(struct net_ip *ip, uint64_t most_ns)
 
 static uint64_t igmp_deadline_ns(const struct igmp *igmp)
 {
-    uint64_t deadline_ns = igmp->answer_ns;
+    uint64_t deadline_ns = igmp->filter_stale ? 0 : igmp->answer_ns;
     for (uint32_t i = 0; i < IGMP_GROUP_COUNT_MAX; i++)
         if (igmp->groups[i].address != 0)
             deadline_ns = min_ns(deadline_ns, min_ns(igmp->groups[i].change_ns, igmp->groups[i].answer_ns));

@@ -50,7 +50,7 @@ struct igmp {
     bool announce;
     bool filter_stale; /* the device does not know `received` yet */
     uint8_t version;   /* the host compatibility mode: RFC 9776 §7.2.1 */
-    uint64_t due_ns;   /* nothing is to be sent before */
+    uint64_t due_ns;   /* nothing is to be done before */
     /* Version 3: the time of the answer to general queries; UINT64_MAX: none is due. */
     uint64_t answer_ns;
     uint64_t older_ends_ns[2]; /* a querier of version 1, of version 2, is present until then */

@@ -695,6 +695,22 @@ TEST(report_of_another_member_does_nothing_in_version_3)
     expect(10 * S, "is_ex 239.1.1.1;");
 }
 
+/* A report of another member ends ours, and the query after it plans an answer: nothing else is due. */
+TEST(filter_is_set_at_once_if_a_report_takes_the_place_of_the_first_one)
+{
+    join(G2);
+    message_give(query(2, 0, 255));
+    filter.calls = 0;
+    assert_true(igmp_join(&stack->ip, G1));
+    report_give(IGMP_REPORT_V2, G1);
+    message_give(query(2, G1, 255));
+    assert_int_equal(net_next_deadline_ns(stack), 0);
+    net_idle(stack, now_ns);
+    assert_int_equal(filter.calls, 1);
+    assert_int_equal(filter.count, 3);
+    assert_true(net_next_deadline_ns(stack) > now_ns);
+}
+
 /* Routers hear a report that goes to its group, and no other one. */
 TEST(report_to_another_address_than_its_group_is_dropped)
 {
