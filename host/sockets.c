@@ -71,6 +71,7 @@ static struct {
     uint16_t listener_ports[TRANSPORT_LISTENER_COUNT_MAX];
     int udp[TRANSPORT_UDP_PORT_COUNT_MAX], udp_count;
     uint16_t udp_ports[TRANSPORT_UDP_PORT_COUNT_MAX];
+    int udp_cursor; /* the UDP socket to ask first */
     unsigned polls;
     uint32_t groups[TRANSPORT_GROUP_COUNT_MAX];
     int group_count;
@@ -507,9 +508,11 @@ static bool poll_udp(struct transport_event *event)
     for (int i = 0; i < sockets.udp_count; i++) {
         struct sockaddr_in from;
         uint32_t to_address;
-        ssize_t got = datagram_read(sockets.udp[i], &from, &to_address);
+        int index = (sockets.udp_cursor + i) % sockets.udp_count;
+        ssize_t got = datagram_read(sockets.udp[index], &from, &to_address);
         if (got < 0)
             continue;
+        sockets.udp_cursor = (index + 1) % sockets.udp_count;
         counters.udp_in++;
         *event = (struct transport_event){
             .kind = TRANSPORT_DATAGRAM,
@@ -517,7 +520,7 @@ static bool poll_udp(struct transport_event *event)
             .payload = { sockets.rx, (size_t)got },
             .address = ntohl(from.sin_addr.s_addr),
             .peer_port = ntohs(from.sin_port),
-            .port = sockets.udp_ports[i],
+            .port = sockets.udp_ports[index],
         };
         return true;
     }

@@ -355,6 +355,28 @@ TEST(datagrams_come_and_go)
     close(peer);
 }
 
+/* Fills the queues of all UDP ports. Their datagrams come in turn. */
+TEST(a_busy_udp_port_starves_no_other_one)
+{
+    enum { PORTS = 3, EACH = 20 };
+    uint16_t ports[PORTS];
+    int peer = socket(AF_INET, SOCK_DGRAM, 0);
+    start();
+    for (int i = 0; i < PORTS; i++)
+        ports[i] = taken_by(transport_udp_bind);
+    for (int i = 0; i < PORTS; i++) {
+        struct sockaddr_in at = { .sin_family = AF_INET,
+                                  .sin_port = htons(ports[i]),
+                                  .sin_addr.s_addr = htonl(LOOPBACK) };
+        for (int k = 0; k < EACH; k++)
+            assert_int_equal(sendto(peer, "x", 1, 0, (struct sockaddr *)&at, sizeof at), 1);
+    }
+    for (int i = 0; i < PORTS * EACH; i++)
+        assert_int_equal(next().port, ports[i % PORTS]);
+    no_event();
+    close(peer);
+}
+
 /* Keeps a stream busy: each poll finds bytes. A datagram is not kept waiting, nor is the stream by datagrams. */
 TEST(a_busy_stream_and_datagrams_wait_for_each_other_for_16_polls)
 {
