@@ -12,11 +12,11 @@ static struct netdev_memory wire;
 static struct netdev *const device = &wire.device;
 static _Alignas(8) uint8_t memory[FRAMES * 2048];
 static uint64_t now_ns, refreshed;
-static uint64_t short_count, sent_count, expired_count, late_count, own_count;
+static uint64_t short_count, sent_count, expired_count, late_count, older_count, own_count;
 static const struct counter counters[] = {
-    { "ipv4.rx_drop_short", &short_count },   { "ipv4.tx_drop_no_route", &sent_count },
-    { "submit.dropped_expired", &own_count }, { "ipv4.rx_drop_fragment_timeout", &late_count },
-    { "lwip.tcp.drop", &expired_count },
+    { "ipv4.rx_drop_short", &short_count },         { "ipv4.tx_drop_no_route", &sent_count },
+    { "submit.dropped_expired", &own_count },       { "ipv4.rx_drop_fragment_timeout", &late_count },
+    { "ipv4.rx_drop_fragment_full", &older_count }, { "lwip.tcp.drop", &expired_count },
 };
 
 static uint64_t clock_ns(void) { return now_ns += 10; }
@@ -153,7 +153,7 @@ TEST(a_dropped_frame_has_the_name_of_the_counter)
     expired_count += 2;
     device->ops->rx_release(device, &frame);
     borrow(&frame, 60, 4);
-    sent_count++, own_count++, late_count++; /* none is a drop of this frame */
+    sent_count++, own_count++, late_count++, older_count++; /* none is a drop of this frame */
     device->ops->rx_release(device, &frame);
     assert_frame(1, false, 60, 1, "ipv4.rx_drop_short");
     assert_frame(2, false, 60, 2, NULL);
