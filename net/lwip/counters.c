@@ -23,6 +23,8 @@ static const struct counter port_table[] = {
     COUNTER("lwip.", port_counters, tx_frames),
     COUNTER("lwip.", port_counters, tx_drop_no_buffer),
     COUNTER("lwip.", port_counters, tx_drop_oversize),
+    COUNTER("lwip.", port_counters, tx_drop_icmp_forbidden),
+    COUNTER("lwip.", port_counters, tx_drop_icmp_rate),
     COUNTER("lwip.", port_counters, udp_drop_oversize),
     COUNTER("lwip.", port_counters, accept_drop_no_connection),
     COUNTER("lwip.", port_counters, network_drop_bad_mtu),

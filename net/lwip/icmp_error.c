@@ -1,10 +1,12 @@
-/* ICMP destination unreachable. lwIP only counts this message. Here it ends a connection attempt that a router or a
- * firewall refuses, at once instead of after 15 s. Established connections ignore it: RFC 9293 §3.9.2.2, RFC 5927
- * §6. */
+/* ICMP errors, in and out. lwIP only counts "destination unreachable". Here it ends a connection attempt that a router
+ * or a firewall refuses, at once instead of after 15 s. Established connections ignore it: RFC 9293 §3.9.2.2, RFC 5927
+ * §6. lwIP also sends errors that RFC 1122 §3.2.2 forbids, and errors at any rate: those are dropped on their way
+ * out. */
 #include "net/lwip/port.h"
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/time.h"
 #include "net/ip/checksum.h"
 
 enum {
@@ -12,8 +14,14 @@ enum {
     PROTOCOL_ICMP = 1,
     PROTOCOL_TCP = 6,
     ICMP_BYTES = 8,
-    TYPE_UNREACHABLE = 3, /* RFC 792 */
-    QUOTED_BYTES = 8,     /* bytes of the TCP header that every error quotes */
+    TYPE_ECHO_REPLY = 0, /* RFC 792 */
+    TYPE_UNREACHABLE = 3,
+    TYPE_ECHO = 8,
+    TYPE_TIME_EXCEEDED = 11,
+    TYPE_PARAMETER_PROBLEM = 12,
+    QUOTED_BYTES = 8,  /* bytes of the TCP header that every error quotes */
+    ERRORS_BURST = 64, /* errors that may leave at once and in the long run: as in net/ip/icmp.h */
+    ERRORS_PER_S = 1000,
 };
 
 /* RFC 1122 §3.2.2.1 and §4.2.3.9: protocol and port unreachable are final; so are the administrative ones of RFC 1812
@@ -63,5 +71,51 @@ bool icmp_error_parse(const uint8_t *packet, struct icmp_error *error)
     error->local_port = load_be16(segment);
     error->port = load_be16(segment + 2);
     error->seq = load_be32(segment + 4);
+    return true;
+}
+
+/* Returns true if an address in network order is that of one host: no group, no broadcast, not 0.0.0.0. */
+static bool is_one_host(const uint8_t *address)
+{
+    const ip4_addr_t at = { load_le32(address) };
+    return !ip4_addr_ismulticast(&at) && !ip4_addr_isbroadcast(&at, &interface);
+}
+
+/* RFC 1122 §3.2.2: Returns true if the error in a packet may be sent. lwIP sends none about a later fragment. */
+static bool is_permitted(const uint8_t *packet, const uint8_t *quoted)
+{
+    const uint8_t *end = packet + load_be16(packet + 2), *payload = quoted + 4u * (quoted[0] & 0x0f);
+    ASSERT(end >= quoted + IPV4_BYTES);
+    if (!is_one_host(packet + 16) || !is_one_host(quoted + 16))
+        return false;
+    uint8_t type = payload < end ? *payload : TYPE_UNREACHABLE;
+    return quoted[9] != PROTOCOL_ICMP || type == TYPE_ECHO || type == TYPE_ECHO_REPLY;
+}
+
+/* Takes a token of the bucket: `full_ns` moves ahead by the price of each error. */
+static bool is_affordable(void)
+{
+    static uint64_t full_ns;
+    const uint64_t price_ns = NS_PER_S / ERRORS_PER_S;
+    if (full_ns > hooks_now_ns + price_ns * (ERRORS_BURST - 1))
+        return false;
+    full_ns = (full_ns > hooks_now_ns ? full_ns : hooks_now_ns) + price_ns;
+    return true;
+}
+
+bool icmp_error_may_leave(const uint8_t *packet)
+{
+    const uint8_t *icmp = packet + 4u * (packet[0] & 0x0f);
+    if (packet[9] != PROTOCOL_ICMP || (load_be16(packet + 6) & 0x3fff) != 0
+        || (icmp[0] != TYPE_UNREACHABLE && icmp[0] != TYPE_TIME_EXCEEDED && icmp[0] != TYPE_PARAMETER_PROBLEM))
+        return true;
+    if (!is_permitted(packet, icmp + ICMP_BYTES)) {
+        port_counters.tx_drop_icmp_forbidden++;
+        return false;
+    }
+    if (!is_affordable()) {
+        port_counters.tx_drop_icmp_rate++;
+        return false;
+    }
     return true;
 }

@@ -1,8 +1,8 @@
 /* lwIP's interface over a network device: frames in without a copy, frames out with one. Knows no connection.
  *
  * In: a frame becomes a pbuf in place, and goes back to the device when lwIP frees the pbuf. If lwIP holds almost all
- * frames that the device may lend (out-of-order segments), a frame is copied into lwIP's pool instead. So is a fragment:
- * lwIP keeps it for 15 s, also without a connection, and the card may be exchanged for another one meanwhile.
+ * frames that the device may lend (out-of-order segments), a frame is copied into lwIP's pool instead. A fragment
+ * always is: lwIP keeps it for 15 s, also without a connection, and the card may be exchanged meanwhile.
  * Out: lwIP's pbufs are a chain (headers, then the message by reference); a transmit buffer is one piece. The chain is
  * copied into the buffer, and the frame then belongs to the device alone. */
 #include "net/lwip/port.h"
@@ -240,6 +240,10 @@ static err_t interface_output(struct netif *netif, struct pbuf *p)
     }
     u16_t copied = pbuf_copy_partial(p, buffer->data, p->tot_len, 0);
     ASSERT(copied == p->tot_len);
+    if (load_be16(buffer->data + TYPE_AT) == ETHTYPE_IP && !icmp_error_may_leave(buffer->data + ETHERNET_BYTES)) {
+        device->ops->tx_release(device, buffer);
+        return ERR_OK;
+    }
     struct partial partial = partial_prepare(buffer->data, p->tot_len);
     bool sent = device->ops->tx_publish(device, buffer, p->tot_len, partial.start, partial.offset);
     device->ops->tx_release(device, buffer);

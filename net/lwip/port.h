@@ -7,7 +7,7 @@
  *   interface.c    frames in and out
  *   network.c      addresses, routes, DHCP
  *   timers.c       lwIP's periodic work
- *   icmp_error.c   SYNs that were refused by ICMP
+ *   icmp_error.c   SYNs that were refused by ICMP, and the errors that may be sent
  *   hooks.c        functions that lwIP calls
  *   counters.c     lwIP's statistics as counters */
 #pragma once
@@ -51,6 +51,10 @@ void interface_set_mtu(uint16_t mtu_bytes);
 /* Returns true if an IPv4 packet carries such an error; else the ports of `error` stay as they were. The packet must
  * lie whole within the frame. */
 bool icmp_error_parse(const uint8_t *packet, struct icmp_error *error);
+
+/* Returns true if an IPv4 packet of lwIP's may be sent. Returns false for an error that is forbidden or beyond the
+ * rate, and counts it. */
+bool icmp_error_may_leave(const uint8_t *packet);
 
 /* ---- events.c ---- */
 
@@ -121,7 +125,7 @@ void *hooks_take_segment_owner(void);
 struct port_counters {
     uint64_t rx_frames, rx_drop_other_mac, rx_drop_truncated, rx_drop_bad_arp_sender, rx_drop_no_pbuf, rx_copied;
     uint64_t rx_drop_vlan;
-    uint64_t tx_frames, tx_drop_no_buffer, tx_drop_oversize;
+    uint64_t tx_frames, tx_drop_no_buffer, tx_drop_oversize, tx_drop_icmp_forbidden, tx_drop_icmp_rate;
     uint64_t udp_drop_oversize, accept_drop_no_connection, events_max, network_drop_bad_mtu;
 };
 extern struct port_counters port_counters;

@@ -823,6 +823,59 @@ TEST(a_piece_that_waits_keeps_no_frame)
     drain();
 }
 
+/* ---- ICMP errors ---- */
+
+/* Takes all that the stack has sent, and returns how many ICMP messages of this type there are. */
+static uint32_t icmp_sent(uint8_t type)
+{
+    uint8_t frame[1514];
+    uint32_t count = 0;
+    while (netdev_memory_take(&wire, frame) != 0)
+        count += load_be16(frame + 12) == ETHERNET_TYPE_IPV4 && frame[23] == IPV4_PROTOCOL_ICMP && frame[34] == type;
+    return count;
+}
+
+/* RFC 1122 §3.2.2: no error about a datagram to several hosts, from no single host, or about an ICMP error. */
+TEST(lost_pieces_are_reported_to_their_sender_alone)
+{
+    enum { ECHO = 8, UNREACHABLE = 3, TIME_EXCEEDED = 11 };
+    static const struct {
+        uint32_t source, destination;
+        uint8_t protocol, first;
+        uint32_t errors;
+    } rows[] = {
+        { PEER, OURS, IPV4_PROTOCOL_UDP, 0, 1 },        { PEER, OURS, IPV4_PROTOCOL_UDP, UNREACHABLE, 1 },
+        { PEER, OURS, IPV4_PROTOCOL_ICMP, ECHO, 1 },    { PEER, OURS, IPV4_PROTOCOL_ICMP, UNREACHABLE, 0 },
+        { PEER, 0xe0000001, IPV4_PROTOCOL_UDP, 0, 0 },  { PEER, 0xffffffff, IPV4_PROTOCOL_UDP, 0, 0 },
+        { PEER, OURS | 0xff, IPV4_PROTOCOL_UDP, 0, 0 }, { 0, OURS, IPV4_PROTOCOL_UDP, 0, 0 },
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        feed_first_piece(rows[i].source, rows[i].destination, rows[i].protocol, rows[i].first);
+        expire_pieces();
+        print_message("  row %zu\n", i);
+        assert_int_equal(icmp_sent(TIME_EXCEEDED), rows[i].errors);
+    }
+}
+
+TEST(errors_have_a_rate)
+{
+    enum { BURST = 64, UNREACHABLE = 3 };
+    const uint8_t udp[12] = { 0, 5, 0, 6, 0, sizeof udp };
+    uint8_t packet[20 + sizeof udp];
+    uint32_t bytes = packet_around(packet, IPV4_PROTOCOL_UDP, PEER, OURS, udp, sizeof udp), errors = 0;
+    for (int i = 0; i < 2 * BURST; i++) {
+        feed_frame(packet, bytes);
+        expect_nothing();
+        errors += icmp_sent(UNREACHABLE);
+    }
+    assert_int_equal(errors, BURST);
+    pass_ms(1); /* 1,000 a second */
+    for (int i = 0; i < 2; i++)
+        feed_frame(packet, bytes);
+    expect_nothing();
+    assert_int_equal(icmp_sent(UNREACHABLE), 1);
+}
+
 /* ---- A pause of the machine ---- */
 
 /* Lets time pass with a message in flight, and no turn of the loop. A copy leaves afterwards, and its ACK counts. */
