@@ -94,8 +94,8 @@ static void copy(const struct waiting *frame, bool sent, const char *dropped)
 /* ---- drops ---- */
 
 /* Returns true for a name with the word "drop": "ipv4.rx_drop_short", "control.drop_mac", "lwip.tcp.drop". Drops of
- * queues ("dropped_expired"), of sent frames, after a time-out, and of an older datagram that gives way to the fragment
- * in hand, are no drops of the frame that has just come. */
+ * queues ("dropped_expired"), of sent frames, and after a time-out, are no drops of the frame that has just come. An
+ * older datagram that gives way to a fragment ("fragment_full") is no drop of the fragment. */
 static bool is_drop_of_frame(const char *name)
 {
     const char *at = strstr(name, "drop");

@@ -20,7 +20,7 @@ enum {
     TYPE_TIME_EXCEEDED = 11,
     TYPE_PARAMETER_PROBLEM = 12,
     QUOTED_BYTES = 8,  /* bytes of the TCP header that every error quotes */
-    ERRORS_BURST = 64, /* errors that may leave at once and in the long run: as in net/ip/icmp.h */
+    ERRORS_BURST = 64, /* errors that may leave at once: as in net/ip/icmp.h */
     ERRORS_PER_S = 1000,
 };
 
