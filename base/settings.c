@@ -138,7 +138,7 @@ static size_t describe_range(const struct setting *row, char *out, size_t out_by
                       (unsigned long long)row->min, (unsigned long long)row->max);
     describe_time(least, sizeof least, row->min);
     describe_time(most, sizeof most, row->max);
-    if (row->min && row->max)
+    if (row->max)
         return format(out, out_bytes, "a time, %s to %s", least, most);
     if (row->min)
         return format(out, out_bytes, "a time of at least %s", least);

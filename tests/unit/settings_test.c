@@ -3,6 +3,7 @@
 
 #include "app/player/settings.h"
 #include "app/service/settings.h"
+#include "base/time.h"
 #include "kernel/settings.h"
 #include "net/settings.h"
 #include "tests/lib/test.h"
@@ -264,6 +265,15 @@ TEST(implausible_times_are_refused)
                    "settings, command line: watchdog=: \"0.5\": expected a time, 1s to 3600s; 0 or off: never");
     assert_refused(GAME "breaker.window=0",
                    "settings, command line: breaker.window=: \"0\": expected a time of at least 1ms");
+}
+
+TEST(a_time_without_a_minimum_says_its_maximum)
+{
+    static const struct setting row = { "wait", SETTING_TIME, .max = NS_PER_S };
+    static const struct setting zero = { "wait", SETTING_TIME, .max = 250 * NS_PER_MS, .zero = "never" };
+    char out[SETTINGS_VALUE_BYTES_MAX];
+    assert_string_equal(settings_describe(&row, out), "a time, 0s to 1s");
+    assert_string_equal(settings_describe(&zero, out), "a time, 0s to 250ms; 0 or off: never");
 }
 
 TEST(a_repeated_key_is_named) { assert_refused(GAME "n=256", "settings, command line: \"n\": given twice"); }
