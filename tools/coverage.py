@@ -4,6 +4,7 @@
 Builds build/coverage, and plays there the unit programs, the timelines, the simulation, and the tests of the hosted
 player and of the library. Prints the folders below 95 % of lines, and the functions there that nothing reaches. Exits
 1 if app, base, drivers or net is such a folder."""
+import argparse
 import collections
 import json
 import os
@@ -94,6 +95,7 @@ def write(table):
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__).parse_args()
     table, missed = count(measure())
     write(table)
     print(f"{'folder':20} {'lines':>7} {'reached':>8} {'branches':>9} {'taken':>7}")

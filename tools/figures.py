@@ -5,6 +5,7 @@ Run by `make report`.
 The times in the data path come from build/bench/net.json; a stage that was not measured shows none. The arrows of the
 rooms are those of tools/lints/rooms.py, to which tests/structure holds the code.
 """
+import argparse
 import html
 import json
 import pathlib
@@ -155,6 +156,7 @@ def draw(rows, folder):
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__).parse_args()
     bench = ROOT / "build/bench/net.json"
     draw(json.loads(bench.read_text()) if bench.exists() else [], ROOT / "docs")
     print("figures: docs/data-path.svg, docs/rooms.svg, docs/burst.svg")
