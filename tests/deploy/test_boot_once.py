@@ -225,8 +225,8 @@ def fly_against(monkeypatch, client, linux=lambda: "another boot", silence_s=1.0
     monkeypatch.setattr(boot_once, "client_of", lambda *_, **__: client)
     monkeypatch.setattr(boot_once.ways, "leave", lambda *_: None)
     monkeypatch.setattr(boot_once.commands, "record", lambda *_, **__: 5)
-    options = argparse.Namespace(return_to="", dry_run=False, by=None, config=None, wait=30, no_follow=False,
-                                 debug=None)
+    options = argparse.Namespace(return_to="", dry_run=False, by=None, config=None, program=None, wait=30,
+                                 no_follow=False, debug=None)
     return boot_once.guarded(boot_once.fly, Linux(), options)
 
 

@@ -1,6 +1,7 @@
 """install and uninstall on a HOST that is a directory: the files that they leave, and their repetition. If the power
 fails at any step, Linux boots and the next try completes."""
 import os
+import re
 import shutil
 import stat
 import struct
@@ -11,7 +12,7 @@ import pytest
 
 from tests.deploy.fakehost import ROOT, FakeHost
 
-from deploy import commands
+from deploy import commands, programs
 from deploy.ssh import RemoteError
 
 CONFIG = ("feed=feed.example:10001,192.0.2.8:10001 submit=192.0.2.8:10002  # the contest\n"
@@ -71,6 +72,7 @@ def test_install_adds_one_entry_and_linux_stays_the_default(machine):
     assert stat.S_IMODE((home / "settings").stat().st_mode) == 0o600
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
     assert (home / "settings").read_text() == (
+        "# program player\n"
         "feed=192.0.2.7:10001,192.0.2.8:10001\nsubmit=192.0.2.8:10002\nuser=swift\npasswd=secret\nn=256\nm=823,108\n"
         "key=0x000102030405060708090a0b0c0d0e0f\n# handed over from Linux\ntsc.khz=2399998\n"
         "blackbox=0x90000,32768,0x1ffe0000,131072,0x2ffe0000,131072,0x3ffe0000,131072\n"
@@ -278,6 +280,46 @@ def test_the_grub2_names_of_other_distributions(tmp_path):
     assert machine.host.next_boot() == LINUX_ID
     machine.uninstall()
     assert machine.host.tree() == before
+
+
+# ---- programs other than the player
+
+ECHO = "port=7 key=0x000102030405060708090a0b0c0d0e0f\n"
+
+
+def test_the_echo_is_installed_and_flown_by_its_own_parser(machine):
+    machine.config.write_text(ECHO)
+    refused = machine.run("install")
+    assert refused.returncode == 1 and '"port": there is no such key in the program player' in refused.stderr
+    machine.install("--program", "echo")
+    settings = (machine.host.root / "boot/peregrine/settings").read_text()
+    assert settings.startswith("# program echo\nport=7\nkey=") and machine.host.next_boot() == LINUX_ID
+    for words in [], ["--by", "kexec"], ["--config", machine.config, "--program", "echo"]:
+        done = machine.run("fly", "--dry-run", *words)
+        assert done.returncode == 0, done.stdout + done.stderr
+    machine.config.write_text(ECHO + "feed=192.0.2.8:1\n")
+    refused = machine.run("install", "--program", "echo")
+    assert refused.returncode == 1 and '"feed": there is no such key in the program echo' in refused.stderr
+
+
+def test_another_program_than_the_installed_one_is_not_booted_by_grub(machine):
+    machine.install()
+    before = machine.host.tree()
+    done = machine.run("fly", "--by", "grub", "--program", "echo")
+    assert done.returncode == 1 and "the installed program is player, not echo" in done.stdout
+    assert "Run peregrine install host --program echo" in done.stdout
+    assert machine.host.tree() == before
+
+
+def test_a_program_has_images_of_its_own(machine):
+    words = [sys.executable, ROOT / "tools/peregrine", "install", "host", "--ssh", " ".join(machine.host.ssh),
+             "--config", machine.config, "--program", "none"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and re.search("--program: .*'none'.*digest.*echo.*player.*trade", done.stderr)
+    assert programs.image_of("echo", "peregrine.elf") == ROOT / "build/echo/peregrine.elf"
+    assert programs.image_of("player", "peregrine.elf") == ROOT / "build/peregrine.elf"
+    with pytest.raises(commands.Refused, match="gone.elf: No such file.*`make PROGRAM=echo`"):
+        commands.kernel_for("multiboot2", machine.host.root / "gone.elf", None, "echo")
 
 
 # ---- links

@@ -93,6 +93,10 @@ cp docs/example.conf /tmp/game.conf
 peregrine key /tmp/game.conf
 peregrine install fake --ssh '/tmp/host/bin/ssh /tmp/host' --config /tmp/game.conf
 cmp /usr/lib/peregrine/images/peregrine.elf /tmp/host/root/boot/peregrine/peregrine.elf || fail "another image"
+printf 'port=7\n' >/tmp/echo.conf
+peregrine key /tmp/echo.conf
+peregrine install fake --ssh '/tmp/host/bin/ssh /tmp/host' --program echo --config /tmp/echo.conf
+cmp /usr/lib/peregrine/images/echo/peregrine.elf /tmp/host/root/boot/peregrine/peregrine.elf || fail "no echo"
 for image in peregrine.elf echo/peregrine.elf lwip/peregrine.elf echo-lwip/peregrine.elf digest/peregrine.elf; do
     [ -s "/usr/lib/peregrine/images/$image" ] || fail "there is no image $image"
 done

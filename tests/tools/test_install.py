@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from lints import files
+from tests.tools.test_make import make
 
 
 @pytest.fixture(name="installed")
@@ -28,6 +29,19 @@ def test_the_version_beside_the_tools_is_said(installed):
 
 def test_images_lie_beside_the_tools(installed, tmp_path):
     assert f"{tmp_path}/images/peregrine.elf" in "".join(installed("peregrine", "check", "--help").split())
+
+
+def test_every_program_is_installed_with_its_parser(installed, tmp_path):
+    done = make("install")
+    assert done.returncode == 0, done.stderr
+    line, = (line for line in done.stdout.splitlines() if "/images/host " in line and line.startswith("install "))
+    parsers = {word.rpartition("/")[2] for word in line.split() if "/check-settings" in word}
+    programs = sorted(path.parent.name for path in files.ROOT.glob("app/*/program.c"))
+    assert parsers == {"check-settings" if name == "player" else f"check-settings-{name}" for name in programs}
+    (tmp_path / "images/host").mkdir(parents=True)
+    for parser in parsers:
+        (tmp_path / "images/host" / parser).touch()
+    assert f"the kernel's program: {', '.join(programs)} (" in " ".join(installed("peregrine", "fly", "--help").split())
 
 
 def test_a_message_names_the_installed_command(installed, tmp_path):

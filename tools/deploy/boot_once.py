@@ -7,7 +7,7 @@ import time
 from command_line import words_of
 from deploy import control
 
-from . import commands, preflight, settings, state, ways
+from . import commands, preflight, programs, settings, state, ways
 from .commands import OK, REFUSED, REMOTE, SILENT, USAGE, Refused, say
 from .ssh import RemoteError
 from .text import printable
@@ -127,12 +127,12 @@ class Boot:
         return list(zip(numbers[::2], numbers[1::2]))
 
 
-def prepare(host, options, by=None, words=None, source="", program="player"):
+def prepare(host, options, by=None, words=None, source="", program=None):
     """Looks at HOST and chooses the way, unless `by` names it. Raises Refused.
 
-    `words`: the settings, read from `source`; None: those that are installed. HOST may have changed since `install`:
-    another kernel of Linux, another default, another disk, another address. `install` has made the menu, and `fly` does
-    not make it again: a new entry that is not in the menu does no harm."""
+    `words`: the settings, read from `source`; None: those that are installed. `program`: None is the installed one.
+    HOST may have changed since `install`: another kernel of Linux, another default, another disk, another address.
+    `install` has made the menu, and `fly` does not make it again: a new entry that is not in the menu does no harm."""
     say(f"reading {host.name}")
     facts = commands.probe(host, settings.host_names(words or {}))
     text = ""
@@ -141,13 +141,18 @@ def prepare(host, options, by=None, words=None, source="", program="player"):
     if words is None and not text:
         raise Refused(f"nothing is installed: peregrine install {host.name} first, to boot by GRUB; or say "
                       f"--config FILE, to boot by kexec, which needs no install")
-    installed = settings.own(text)
-    verdict = preflight.judge(facts, kexec_bytes=commands.image_bytes(options.bzimage), return_to=options.return_to,
+    installed, installed_program = settings.own(text), settings.program_of(text)
+    program = program or installed_program
+    bzimage = options.bzimage or programs.image_of(program, "peregrine.bzImage")
+    verdict = preflight.judge(facts, kexec_bytes=commands.image_bytes(bzimage), return_to=options.return_to,
                               accept_changes=True, given=installed if words is None else words,
                               installed=settings.handed_over(text))
     with verdict.only(GRUB):
         if not text:
             verdict.stop("nothing is installed", f"Run peregrine install {host.name}")
+        elif program != installed_program:
+            verdict.stop(f"the installed program is {installed_program}, not {program}",
+                         f"Run peregrine install {host.name}{programs.option_of(program)}")
         elif words is not None and not settings.alike(words, installed):
             verdict.stop(f"the installed settings are not those of {source}", f"Run peregrine install {host.name}")
     way = by or next(iter(verdict.ways), "")
@@ -159,15 +164,16 @@ def prepare(host, options, by=None, words=None, source="", program="player"):
         finding.text for finding in verdict.stops(GRUB))))
     boot = Boot(ways.WAYS[way], text, facts.text("boot-id"))
     if way == KEXEC:
-        boot.image = commands.kernel_for("linux", None, options.bzimage, program)
+        boot.image = commands.kernel_for("linux", None, bzimage, program)
         boot.text = commands.settings_for(facts, verdict, source or "the installed settings", program)
     return boot
 
 
 def fly(host, options, report=record):
     """Boots the kernel once, and follows it. `report` reads the record at the end; its exit code is ours."""
-    words = commands.read_config(options.config) if options.config else None
-    return go(host, options, prepare(host, options, options.by, words, options.config), report)
+    program = options.program or (programs.PLAYER if options.config else None)
+    words = commands.read_config(options.config, program) if options.config else None
+    return go(host, options, prepare(host, options, options.by, words, options.config, program), report)
 
 
 def go(host, options, boot, report):

@@ -5,7 +5,7 @@ import os
 import secrets
 import struct
 
-from . import blackbox, preflight, settings, state
+from . import blackbox, preflight, programs, settings, state
 from .facts import Facts
 from .ssh import OUTPUT_BYTES_MAX, RemoteError
 from .text import printable
@@ -37,7 +37,7 @@ def judge(host, kernel=None, bzimage=None, **how):
                            linux_protocol=bool(bzimage and bzimage.exists()), **how)
 
 
-def check(host, kernel=None, bzimage=None, *, return_to=""):
+def check(host, kernel=None, bzimage=None, *, return_to="", program=programs.PLAYER):
     verdict = judge(host, kernel, bzimage, return_to=return_to)
     for line in verdict.lines():
         say(line)
@@ -47,7 +47,7 @@ def check(host, kernel=None, bzimage=None, *, return_to=""):
         return REFUSED
     say(f"the kernel can be booted here by {' or by '.join(NAMES[way] for way in ways)}")
     if ways == [KEXEC]:
-        say(f"    peregrine fly --by kexec {host.name} --config FILE")
+        say(f"    peregrine fly --by kexec {host.name} --config FILE{programs.option_of(program)}")
     return OK
 
 
@@ -69,7 +69,7 @@ def make_key(path):
     return OK
 
 
-def read_config(path, program="player"):
+def read_config(path, program):
     words = settings.load(path)
     settings.check(words, str(path), program)
     return words
@@ -81,7 +81,7 @@ def kernel_for(protocol, kernel, bzimage, program):
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise Refused(f"{path}: {error.strerror}; build it with `{settings.make_of(program)}`") from None
+        raise Refused(f"{path}: {error.strerror}; build it with `{programs.make_of(program)}`") from None
     if len(data) < bytes_of(data):
         raise Refused(f"{path} is cut off: {len(data)} bytes of {bytes_of(data)}")
     if protocol == "multiboot2":
@@ -109,7 +109,7 @@ def bytes_of(data):
 
 
 def install(host, config, kernel, bzimage, *, dry_run=False, accept_changes=False, return_to="", stop_at=0,
-            program="player"):
+            program=programs.PLAYER):
     words = read_config(config, program)
     say(f"reading {host.name}")
     facts = probe(host, settings.host_names(words))
@@ -119,7 +119,8 @@ def install(host, config, kernel, bzimage, *, dry_run=False, accept_changes=Fals
         say("  " + line)
     if verdict.stops(GRUB):
         if not verdict.stops(KEXEC):
-            say(f"  kexec needs no install: peregrine fly --by kexec {host.name} --config {config}")
+            say(f"  kexec needs no install: peregrine fly --by kexec {host.name} --config {config}"
+                f"{programs.option_of(program)}")
         raise Refused("nothing was changed")
     data = kernel_for(verdict.protocol, kernel, bzimage, program)
     text = settings_for(facts, verdict, config, program).encode()
@@ -141,7 +142,7 @@ def settings_for(facts, verdict, source, program):
         raise Refused(f"{wrong[0]} is resolved to {addresses[wrong[0]]!r}, which is no IPv4 address")
     for name, address in addresses.items():
         say(f"  {name} is {address}")
-    text = settings.compose(verdict.given, addresses, verdict.added)
+    text = settings.compose(verdict.given, addresses, verdict.added, program)
     if len(text.encode()) > settings.BYTES_MAX:
         raise Refused(f"the settings are longer than the kernel takes ({settings.BYTES_MAX} bytes)")
     settings.ask_the_kernel(text, str(source), program)

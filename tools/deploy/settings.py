@@ -5,15 +5,15 @@ import re
 import subprocess
 import sys
 
-from command_line import BUILD, COMMANDS
-from deploy import control
+from command_line import COMMANDS
+from deploy import control, programs
 
-PARSERS = BUILD / "host"
 BYTES_MAX = 16383                           # size of the settings in the kernel
 ENDPOINTS = ("feed", "submit", "log", "echo")   # settings of the form IP:PORT, where the user may write host names
 SECRETS = ("passwd", "key")
 ANY_ADDRESS = "192.0.2.1"                   # RFC 5737: stands for an unknown value
 HANDED_OVER = "# handed over from Linux"
+PROGRAM = "# program "          # the first line of an installed settings file, and a name
 
 
 class SettingsError(Exception):
@@ -66,7 +66,7 @@ def parse(text, source):
     return words
 
 
-def check(words, source, program="player"):
+def check(words, source, program=programs.PLAYER):
     """Raises SettingsError if the kernel would refuse the words, or could not be commanded to come back."""
     if "key" not in words:
         raise SettingsError(f"{source}: there is no key=, so the machine could not be called back. "
@@ -76,21 +76,16 @@ def check(words, source, program="player"):
             if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:\d{1,5}", part):
                 raise SettingsError(f"{source}: {key}=: {part!r} is not HOST:PORT")
     network = additions(words, {"ip": "192.0.2.2/24", "gw": ANY_ADDRESS})
-    ask_the_kernel(compose(words, dict.fromkeys(host_names(words), ANY_ADDRESS), network), source, program)
+    ask_the_kernel(compose(words, dict.fromkeys(host_names(words), ANY_ADDRESS), network, program), source, program)
 
 
-def make_of(program):
-    """Returns the command that builds a program's image and its parser of settings."""
-    return "make" if program == "player" else f"make {program}"
-
-
-def ask_the_kernel(text, source, program="player"):
+def ask_the_kernel(text, source, program):
     """Raises SettingsError with the message of the program's own parser if it refuses the text."""
-    parser = PARSERS / ("check-settings" if program == "player" else f"check-settings-{program}")
+    parser = programs.parser_of(program)
     try:
         done = subprocess.run([parser, source], input=text, capture_output=True, text=True, timeout=60)
     except OSError as error:
-        raise SettingsError(f"{parser}: {error.strerror}; build it with `{make_of(program)}`") from None
+        raise SettingsError(f"{parser}: {error.strerror}; build it with `{programs.make_of(program)}`") from None
     if done.returncode:
         raise SettingsError(done.stderr.strip().removeprefix("settings, ").removeprefix("settings: ") or
                             f"{parser} ended with {done.returncode}")
@@ -122,15 +117,16 @@ def additions(words, found):
     return left
 
 
-def compose(words, addresses, added):
-    """Returns the text of the settings file: the user's words with addresses for names, then the added ones.
+def compose(words, addresses, added, program):
+    """Returns the text of the settings file: the program's name as a comment, the user's words with addresses for
+    names, then the added ones.
 
     The same input gives the same bytes."""
     def endpoint(part):
         host, _, port = part.rpartition(":")
         return f"{addresses.get(host, host)}:{port}"
 
-    lines = []
+    lines = [PROGRAM + program]
     for key, value in words.items():
         if key in ENDPOINTS:
             value = ",".join(endpoint(part) for part in value.split(","))
@@ -138,6 +134,12 @@ def compose(words, addresses, added):
     lines.append(HANDED_OVER)
     lines += [f"{key}={value}" for key, value in added.items()]
     return "\n".join(lines) + "\n"
+
+
+def program_of(text):
+    """Returns the program of an installed settings file."""
+    found = re.match(f"{PROGRAM}([a-z0-9_]+)\n", text)
+    return found[1] if found else programs.PLAYER
 
 
 def handed_over(text):

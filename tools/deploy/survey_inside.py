@@ -11,9 +11,9 @@ import tempfile
 
 from . import blackbox, boot_once, commands, control, settings
 from .commands import BAD_RECORD, OK, REMOTE, describe, say
+from .programs import SURVEY
 from .verdict import GRUB
 
-PROGRAM = "survey"
 REFUSAL = "not measured: "
 ROUND_TRIPS = ("echo", "echo_asleep", "wake_msi", "ring_to_ring")
 MACHINE_LINES = re.compile(r"\] ((?:cpu|second CPU|clock|virtio-net): .*)")
@@ -32,17 +32,17 @@ def survey(hosts, options):
 
 def survey_host(host, options, found):
     words = words_of(options)
-    settings.check(words, "the settings of the survey", PROGRAM)
+    settings.check(words, "the settings of the survey", SURVEY)
     way = options.by or way_of(host, options, words)
     if way == GRUB:
         with tempfile.TemporaryDirectory(prefix="peregrine-") as directory:
             config = pathlib.Path(directory) / "survey.conf"
             with open(os.open(config, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-                file.write(settings.compose(words, {}, {}))
+                file.write(settings.compose(words, {}, {}, SURVEY))
             commands.install(host, config, options.kernel, options.bzimage, return_to=options.return_to,
-                             program=PROGRAM)
+                             program=SURVEY)
         words = None
-    boot = boot_once.prepare(host, options, way, words, "the settings of the survey", PROGRAM)
+    boot = boot_once.prepare(host, options, way, words, "the settings of the survey", SURVEY)
     before, _ = blackbox.newest(commands.fetch_regions(host, boot.regions))
 
     def report(_host, _options):
@@ -80,7 +80,7 @@ def _report(host, options, before, found):
     if not record or (before and (record.sequence, record.uptime_ns) == (before.sequence, before.uptime_ns)):
         return commands.no_record([] if record else reasons)
     statistics = control.parse(record.statistics)
-    if statistics.get("program") != PROGRAM:
+    if statistics.get("program") != SURVEY:
         say("the crash record is not of the survey")
         return BAD_RECORD
     result = {"host": host.name, "cause": record.cause, "build": record.build_id,

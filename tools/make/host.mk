@@ -27,10 +27,11 @@ host: $(LINUX_PROGRAMS) ## the programs and the stack's library as Linux program
 
 CHECK_SETTINGS := $(call check_settings,player)
 CHECK_SETTINGS_SURVEY := $(call check_settings,survey)
+CHECK_SETTINGS_ALL := $(foreach name,$(PROGRAMS),$(call check_settings,$(name)))
 all host iso: $(call check_settings,$(PROGRAM))
 host: $(CHECK_SETTINGS)
 NEEDS_hosted := $(LINUX_PROGRAMS)
-NEEDS_deploy := $(addprefix $(BUILD)/host/,peregrine-linux survey-linux) $(CHECK_SETTINGS) $(CHECK_SETTINGS_SURVEY)
+NEEDS_deploy := $(addprefix $(BUILD)/host/,peregrine-linux survey-linux) $(CHECK_SETTINGS_ALL)
 .PHONY: host
 
 # The settings' tables into their page; tests/hosted/test_settings_page.py holds it equal.

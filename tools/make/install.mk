@@ -23,7 +23,7 @@ INSTALLED_PAGES := README blackbox balance capture cloud conformance control res
 INSTALL_NEEDS = $(foreach name,$(PROGRAMS),$(call image_folder,$(name))/peregrine.elf \
 	$(call image_folder,$(name))/peregrine.bzImage $(call linux_program,$(name))) \
 	$(foreach name,$(LWIP_PROGRAMS),$(call lwip_folder,$(name))/peregrine.bzImage) \
-	$(CHECK_SETTINGS) $(CHECK_SETTINGS_SURVEY)
+	$(CHECK_SETTINGS_ALL)
 
 # need_commands WHO,COMMAND...,PACKAGES: ends with the packages to install if a command is not there.
 need_commands = @for command in $2; do command -v $$command >/dev/null || \
@@ -50,7 +50,7 @@ install: $(INSTALL_NEEDS) ## tools, images, manual pages, completion, below DEST
 		$(filter-out player,$(name)),/$(name)))) true
 	$(foreach name,$(LWIP_PROGRAMS),$(call put_images,$(call lwip_folder,$(name)),$(INSTALL_LIB)/peregrine/images/$(if \
 		$(filter-out player,$(name)),$(name)-)lwip)) true
-	install -D -t $(INSTALL_LIB)/peregrine/images/host $(CHECK_SETTINGS) $(CHECK_SETTINGS_SURVEY) $(LINUX_PROGRAMS)
+	install -D -t $(INSTALL_LIB)/peregrine/images/host $(CHECK_SETTINGS_ALL) $(LINUX_PROGRAMS)
 	$(call put_tools,peregrine-contest,contest latencies.py players web)
 	ln -sf ../lib/peregrine/peregrine ../lib/peregrine/gg $(INSTALL_BIN)
 	ln -sf ../lib/peregrine-contest/contest/contest $(INSTALL_BIN)/peregrine-contest
