@@ -262,29 +262,34 @@ static void body_end(struct connection *c, uint64_t now_ns)
     digest_reply_add(&c->reply, text_of(c->streams_chunks ? "0\r\n\r\n" : ""));
 }
 
-/* Returns true if a run is worth a hand-over. A worker that has work already would only delay it: then this CPU takes
- * the run itself. A run of parts delays no other, so a worker may have two of these if there is no chain to delay. A
- * method that streams writes a message's bytes at a time, which is too little. */
-static bool is_worth_giving(const struct connection *c, size_t bytes)
+/* Returns true if a run takes longer than a hand-over. A method that streams writes a message's bytes at a time, which
+ * is too little. */
+static bool is_long(const struct connection *c, size_t bytes)
 {
-    const uint32_t depth = c->pieces.in_parts && digest_chains_count() == 0 ? WORK_DEPTH : 1;
-    return !c->method->streams && bytes >= digest_variants.given_bytes_min[c->method_index] && work_has_room(depth)
-           && digest_pieces_are_left();
+    return !c->method->streams && bytes >= digest_variants.given_bytes_min[c->method_index];
+}
+
+/* Returns true if a run is worth a hand-over. A worker that has work already would only delay it: then this CPU takes
+ * the run itself. */
+static bool is_worth_giving(const struct connection *c, size_t bytes, uint64_t now_ns)
+{
+    const uint32_t depth = digest_chains_count() > 0 ? 1 : digest_pieces_depth(&c->pieces, now_ns);
+    return is_long(c, bytes) && work_has_room(depth) && digest_pieces_are_left();
 }
 
 /* Returns how many bytes of the body may be taken now; 0: the reply must be sent first. */
-static size_t run_bytes_max(const struct connection *c)
+static size_t run_bytes_max(const struct connection *c, uint64_t now_ns)
 {
     size_t slice = digest_variants.slice_bytes[c->method_index], room = digest_reply_stream_room(&c->reply) / 4 * 3;
     if (c->method->streams)
         return room > 3 ? min_size(slice, room - 3) : 0;
-    slice *= is_worth_giving(c, c->in_count) ? WORK_JOB_NS / VARIANTS_SLICE_NS : 1;
+    slice *= is_worth_giving(c, c->in_count, now_ns) ? WORK_JOB_NS / VARIANTS_SLICE_NS : 1;
     slice = min_size(slice, METHOD_RUN_BYTES_MAX);
     return c->pieces.in_parts ? max_size(slice - slice % c->method->part_bytes, c->method->part_bytes) : slice;
 }
 
 /* Takes a run of the body, or gives it to a worker. */
-static void run_take(struct connection *c, struct bytes run)
+static void run_take(struct connection *c, struct bytes run, uint64_t now_ns)
 {
     const uint64_t at = c->body_bytes;
     c->body_bytes += run.count;
@@ -292,10 +297,12 @@ static void run_take(struct connection *c, struct bytes run)
     if (c->method->streams) {
         size_t written = c->method->take(&c->job, run.data, run.count, digest_reply_stream_begin(&c->reply));
         digest_reply_stream_end(&c->reply, written, c->streams_chunks);
-    } else if (is_worth_giving(c, run.count)) {
+    } else if (is_worth_giving(c, run.count, now_ns)) {
         digest_connection_counters.given_bytes += run.count;
         digest_pieces_give(&c->pieces, at, run);
     } else {
+        if (!c->pieces.in_parts && is_long(c, run.count) && work_worker_count() > 0)
+            digest_pieces_note_wait(now_ns);
         digest_pieces_take_here(&c->pieces, at, run);
     }
 }
@@ -311,14 +318,14 @@ static enum digest_connection_step body_step(struct connection *c, uint32_t mess
     if (c->method->streams && !c->reply_begun)
         digest_reply_add_stream_head(&c->reply, c->streams_chunks, !c->keep_alive);
     c->reply_begun = c->method->streams;
-    size_t most = run_bytes_max(c);
+    size_t most = run_bytes_max(c, now_ns);
     if (most == 0)
         return reply_send(c, messages_max, now_ns);
     const size_t ready = c->in_count - (c->pieces.in_parts ? c->in_count % c->method->part_bytes : 0);
     size_t taken = http_body_step(&c->body, c->in + c->in_begin, ready, most, &run);
     ASSERT(run.count <= most);
     if (run.count > 0)
-        run_take(c, run);
+        run_take(c, run, now_ns);
     in_skip(c, taken);
     if (digest_settings.body_max != 0 && c->body_bytes > digest_settings.body_max)
         refuse(c, 413, "the body is longer than the setting body.max= allows", now_ns);

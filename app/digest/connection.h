@@ -64,7 +64,7 @@ struct connection {
     uint64_t period_begins_ns; /* the body's time of CONNECTION_BODY_RATE_MIN */
     uint64_t period_bytes;     /* the bytes that had come then */
     struct pieces pieces;
-    union method_job job;
+    _Alignas(WORK_LINE_BYTES) union method_job job; /* workers read it while `pieces` changes */
     struct chain chain;
     size_t in_begin, in_count;
     struct reply reply;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/time.h"
 
 enum {
     PIECES_WAITING = 32, /* the loop's own, which wait for older ones */
@@ -26,16 +27,37 @@ struct piece {
 
 static struct {
     struct piece all[PIECE_COUNT], *free[PIECE_COUNT];
-    size_t free_count;
+    size_t count, free_count; /* of the workers that there are; of those, free */
+    uint64_t waited_until_ns;
 } pool;
 
 void digest_pieces_clear(void)
 {
-    for (pool.free_count = 0; pool.free_count < PIECE_COUNT; pool.free_count++)
+    pool.count = work_worker_count() * WORK_DEPTH + PIECES_WAITING;
+    ASSERT(pool.count <= PIECE_COUNT);
+    for (pool.free_count = 0; pool.free_count < pool.count; pool.free_count++)
         pool.free[pool.free_count] = &pool.all[pool.free_count];
+    pool.waited_until_ns = 0;
 }
 
 bool digest_pieces_are_left(void) { return pool.free_count > 0; }
+
+void digest_pieces_note_wait(uint64_t now_ns) { pool.waited_until_ns = now_ns + NS_PER_MS; }
+
+uint32_t digest_pieces_depth(const struct pieces *p, uint64_t now_ns)
+{
+    return p->in_parts && now_ns >= pool.waited_until_ns ? WORK_DEPTH : 1;
+}
+
+size_t digest_pieces_count(const struct pieces *p)
+{
+    size_t count = 0;
+    for (const struct piece *piece = p->oldest; piece != NULL; piece = piece->next)
+        count++;
+    return count;
+}
+
+void digest_pieces_check(size_t used) { ASSERT(pool.free_count + used == pool.count); }
 
 void digest_pieces_begin(struct pieces *p, const struct method *method, union method_job *job, uint64_t length)
 {
@@ -103,6 +125,6 @@ struct pieces *digest_pieces_end(struct work *work)
         p->oldest = piece->next;
         pool.free[pool.free_count++] = piece;
     }
-    ASSERT(pool.free_count <= PIECE_COUNT);
+    ASSERT(pool.free_count <= pool.count);
     return p;
 }

@@ -5,7 +5,10 @@
  * joined in the order of the body, as soon as the oldest one is there.
  *
  * Memory is flat: the pieces are a pool that all bodies share. If a worker stands still, the body whose part it has
- * takes pieces until the pool is empty, and then waits. The other bodies are taken in place. */
+ * takes pieces until the pool is empty, and then waits. The other bodies are taken in place.
+ *
+ * A worker may have a second run of a body in parts: it delays no other run of that body. It would delay the runs of
+ * bodies without parts, which need a worker that is free. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,6 +34,19 @@ void digest_pieces_clear(void);
 
 /* Returns true if the pool has a piece. */
 bool digest_pieces_are_left(void);
+
+/* Notes that a run of a body without parts has found no worker free: for a millisecond bodies in parts give no worker a
+ * second job. */
+void digest_pieces_note_wait(uint64_t now_ns);
+
+/* Returns how many jobs a worker may have, this run among them. */
+uint32_t digest_pieces_depth(const struct pieces *p, uint64_t now_ns);
+
+/* Asserts that the pool and the bodies, which have `used` pieces in all, have every piece. */
+void digest_pieces_check(size_t used);
+
+/* Returns the count of a body's pieces. */
+size_t digest_pieces_count(const struct pieces *p);
 
 /* Begins a body of `length` bytes; 0: not known, or empty. */
 void digest_pieces_begin(struct pieces *p, const struct method *method, union method_job *job, uint64_t length);

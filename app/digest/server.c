@@ -122,6 +122,7 @@ bool digest_server_init(uint16_t port)
 void digest_server_check(void)
 {
     uint32_t used = 0, dropped = 0, blocked = 0, chains = 0, ready = 0, messages = 0, out = 0;
+    size_t pieces = 0;
     for (size_t place = 0; place < PLACE_COUNT; place++) {
         const struct connection *c = &server.connections[place];
         bool is_used = c->phase != CONNECTION_FREE;
@@ -136,10 +137,12 @@ void digest_server_check(void)
         chains += c->phase == CONNECTION_CHAIN;
         ready += server.ready.has[place];
         out += digest_connection_is_out(c);
+        pieces += digest_pieces_count(&c->pieces);
     }
     ASSERT(used == server.used_count && blocked == server.blocked_count && dropped == server.dropped_count);
     ASSERT(chains == digest_chains_count());
     ASSERT(messages <= server.messages_out);
+    digest_pieces_check(pieces);
     ASSERT(ready == server.ready.count && out == server.out_count);
     for (uint32_t i = 0; i < server.ready.count; i++)
         ASSERT(server.ready.has[server.ready.places[(server.ready.first + i) % PLACE_COUNT]]);
@@ -404,7 +407,8 @@ void digest_server_work(uint64_t now_ns)
     server.now_ns = now_ns;
     work_end();
     struct capacity_turn turn = {
-        .waiting = (uint32_t)digest_chains_count() + server.ready.count + server.out_count,
+        /* A body may be ready and out. */
+        .waiting = (uint32_t)digest_chains_count() + max_u32(server.ready.count, server.out_count),
         .rounds_taken = digest_chains_rounds_taken(),
     };
     const uint64_t rounds = digest_chains_work();
