@@ -14,6 +14,8 @@ import shutil
 import subprocess
 import sys
 
+from command_line import add_version
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TREE = "build/coverage"
 FOLDERS = ("unit", "wire", "sim", "hosted", "netlib")
@@ -95,7 +97,9 @@ def write(table):
 
 
 def main():
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_version(parser)
+    parser.parse_args()
     table, missed = count(measure())
     write(table)
     print(f"{'folder':20} {'lines':>7} {'reached':>8} {'branches':>9} {'taken':>7}")

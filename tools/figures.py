@@ -11,6 +11,7 @@ import json
 import pathlib
 import sys
 
+from command_line import add_version
 from lints import rooms as rules
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -156,7 +157,9 @@ def draw(rows, folder):
 
 
 def main():
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_version(parser)
+    parser.parse_args()
     bench = ROOT / "build/bench/net.json"
     draw(json.loads(bench.read_text()) if bench.exists() else [], ROOT / "docs")
     print("figures: docs/data-path.svg, docs/rooms.svg, docs/burst.svg")

@@ -27,7 +27,7 @@ struct piece {
 
 static struct {
     struct piece all[PIECE_COUNT], *free[PIECE_COUNT];
-    size_t count, free_count; /* of the workers that there are; of those, free */
+    size_t count, free_count; /* by the count of workers */
     uint64_t waited_until_ns;
 } pool;
 
@@ -49,15 +49,18 @@ uint32_t digest_pieces_depth(const struct pieces *p, uint64_t now_ns)
     return p->in_parts && now_ns >= pool.waited_until_ns ? WORK_DEPTH : 1;
 }
 
-size_t digest_pieces_count(const struct pieces *p)
+size_t digest_pieces_check(const struct pieces *p)
 {
     size_t count = 0;
-    for (const struct piece *piece = p->oldest; piece != NULL; piece = piece->next)
+    for (const struct piece *piece = p->oldest; piece != NULL; piece = piece->next) {
+        ASSERT(piece->of == p && (piece->next != NULL || piece == p->newest));
         count++;
+    }
+    ASSERT(count <= 1 || p->in_parts);
     return count;
 }
 
-void digest_pieces_check(size_t used) { ASSERT(pool.free_count + used == pool.count); }
+void digest_pieces_pool_check(size_t used) { ASSERT(pool.free_count + used == pool.count); }
 
 void digest_pieces_begin(struct pieces *p, const struct method *method, union method_job *job, uint64_t length)
 {

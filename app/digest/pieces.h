@@ -42,11 +42,11 @@ void digest_pieces_note_wait(uint64_t now_ns);
 /* Returns how many jobs a worker may have, this run among them. */
 uint32_t digest_pieces_depth(const struct pieces *p, uint64_t now_ns);
 
-/* Asserts that the pool and the bodies, which have `used` pieces in all, have every piece. */
-void digest_pieces_check(size_t used);
+/* Asserts the invariant of a body's pieces. Returns how many it has. */
+size_t digest_pieces_check(const struct pieces *p);
 
-/* Returns the count of a body's pieces. */
-size_t digest_pieces_count(const struct pieces *p);
+/* Asserts that the pool and the bodies, which have `used` pieces in all, have every piece. */
+void digest_pieces_pool_check(size_t used);
 
 /* Begins a body of `length` bytes; 0: not known, or empty. */
 void digest_pieces_begin(struct pieces *p, const struct method *method, union method_job *job, uint64_t length);

@@ -137,12 +137,12 @@ void digest_server_check(void)
         chains += c->phase == CONNECTION_CHAIN;
         ready += server.ready.has[place];
         out += digest_connection_is_out(c);
-        pieces += digest_pieces_count(&c->pieces);
+        pieces += digest_pieces_check(&c->pieces);
     }
     ASSERT(used == server.used_count && blocked == server.blocked_count && dropped == server.dropped_count);
     ASSERT(chains == digest_chains_count());
     ASSERT(messages <= server.messages_out);
-    digest_pieces_check(pieces);
+    digest_pieces_pool_check(pieces);
     ASSERT(ready == server.ready.count && out == server.out_count);
     for (uint32_t i = 0; i < server.ready.count; i++)
         ASSERT(server.ready.has[server.ready.places[(server.ready.first + i) % PLACE_COUNT]]);
