@@ -257,6 +257,6 @@ if wants check; then
     ! lacks $chronyd || unpack $chronyd "an NTP server and client, which the time program meets" chrony
     ! lacks $ntpd || unpack $ntpd "another one, with ntpq" ntpsec
 fi
-# Python's package index has the judges. Not every machine reaches it.
-! wants check || tools/fetch-judges.sh || echo "setup: tests/exchange/test_judges.py skips what needs them" >&2
+# Python's package index and Maven's have the judges. Not every machine reaches them.
+! wants check || tools/fetch-judges.sh || echo "setup: tests/exchange skips what needs them" >&2
 ! wants lwip || tools/fetch-lwip.sh

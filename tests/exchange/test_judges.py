@@ -7,6 +7,7 @@ books of app/trade/book.c.
     ITCH 5.0               itch-book 0.2.1            best bid and offer after each message, our program's too
     SoupBinTCP             nasdaq-protocols 1.3.0     a client: login, resume, heartbeats, logout
     OUCH 5.0               SimpleOUCH 0.0.2           all fields, if its decoders are called one by one
+    MoldUDP64, SoupBinTCP  nassau 1.0.0               both ways: test_nassau.py
 
 The file judge_ouch.py says why SimpleOUCH is not called as its page says. The package ouch-connect 5.0.1 was
 tried in its place, and is wrong. Its symbols have nine bytes, where OUCH 5.0 has eight, and its canceled message has

@@ -75,7 +75,7 @@ INPUTS = {
     "web": (*WEB, "tests/web/*"),
     "contest": (*WEB, "tools/contest/**/*", "tests/contest/*"),
     "exchange": (*WEB, "tools/contest/**/*", "tools/exchange/**/*", "tests/exchange/*",
-                 BUILD / "third-party/judges/.fetched"),
+                 BUILD / "third-party/judges/.fetched", BUILD / "third-party/judges-java/.fetched"),
     "sim": (BUILD / "test/sim-own", "tests/sim/*.py"),
     "matcher": (BUILD / "host/tests/matcher/matcher_check", "tests/matcher/*.py"),
     "tools": tools_inputs,
