@@ -75,18 +75,18 @@ bool icmp_error_parse(const uint8_t *packet, struct icmp_error *error)
 }
 
 /* Returns true if an address in network order is that of one host: no group, no broadcast, not 0.0.0.0. */
-static bool is_one_host(const uint8_t *address)
+static bool is_one_host(const struct netif *netif, const uint8_t *address)
 {
     const ip4_addr_t at = { load_le32(address) };
-    return !ip4_addr_ismulticast(&at) && !ip4_addr_isbroadcast(&at, &interface);
+    return !ip4_addr_ismulticast(&at) && !ip4_addr_isbroadcast(&at, netif);
 }
 
 /* RFC 1122 §3.2.2: Returns true if the error in a packet may be sent. lwIP sends none about a later fragment. */
-static bool is_permitted(const uint8_t *packet, const uint8_t *quoted)
+static bool is_permitted(const struct netif *netif, const uint8_t *packet, const uint8_t *quoted)
 {
     const uint8_t *end = packet + load_be16(packet + 2), *payload = quoted + 4u * (quoted[0] & 0x0f);
     ASSERT(end >= quoted + IPV4_BYTES);
-    if (!is_one_host(packet + 16) || !is_one_host(quoted + 16))
+    if (!is_one_host(netif, packet + 16) || !is_one_host(netif, quoted + 16))
         return false;
     uint8_t type = payload < end ? *payload : TYPE_UNREACHABLE;
     return quoted[9] != PROTOCOL_ICMP || type == TYPE_ECHO || type == TYPE_ECHO_REPLY;
@@ -103,13 +103,13 @@ static bool is_affordable(void)
     return true;
 }
 
-bool icmp_error_may_leave(const uint8_t *packet)
+bool icmp_error_may_leave(const struct netif *netif, const uint8_t *packet)
 {
     const uint8_t *icmp = packet + 4u * (packet[0] & 0x0f);
     if (packet[9] != PROTOCOL_ICMP || (load_be16(packet + 6) & 0x3fff) != 0
         || (icmp[0] != TYPE_UNREACHABLE && icmp[0] != TYPE_TIME_EXCEEDED && icmp[0] != TYPE_PARAMETER_PROBLEM))
         return true;
-    if (!is_permitted(packet, icmp + ICMP_BYTES)) {
+    if (!is_permitted(netif, packet, icmp + ICMP_BYTES)) {
         port_counters.tx_drop_icmp_forbidden++;
         return false;
     }

@@ -52,9 +52,9 @@ void interface_set_mtu(uint16_t mtu_bytes);
  * lie whole within the frame. */
 bool icmp_error_parse(const uint8_t *packet, struct icmp_error *error);
 
-/* Returns true if an IPv4 packet of lwIP's may be sent. Returns false for an error that is forbidden or beyond the
- * rate, and counts it. */
-bool icmp_error_may_leave(const uint8_t *packet);
+/* Returns true if an IPv4 packet of lwIP's may be sent over `netif`. Returns false for an error that is forbidden or
+ * beyond the rate, and counts it. */
+bool icmp_error_may_leave(const struct netif *netif, const uint8_t *packet);
 
 /* ---- events.c ---- */
 

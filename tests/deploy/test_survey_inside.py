@@ -91,7 +91,7 @@ def test_record_of_an_earlier_survey_is_no_result(machine):
 
 
 @pytest.mark.parametrize("words, status, said", [
-    (["--kernel", "/nowhere/peregrine.elf"], 1, "build it with `make survey`"),
+    (["--kernel", "/nowhere/peregrine.elf"], 1, "build it with `make PROGRAM=survey`"),
     (["--echo", "name:7"], 2, "'name:7' is no IP:PORT"), (["--to", "192.0.2.1:1"], 2, "not allowed with"),
     (["--seconds", "0.5"], 1, "survey.seconds")])
 def test_wrong_words_are_refused_before_anything_is_changed(machine, words, status, said):

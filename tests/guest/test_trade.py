@@ -10,8 +10,8 @@ import urllib.request
 
 import pytest
 
-from tests.contest.running import wait_for
 from tests.hosted import test_trade
+from tests.lib.waiting import wait_for
 from vm import ports, qemu
 
 IMAGE = qemu.BUILD / "trade/peregrine.elf"
@@ -49,7 +49,7 @@ def test_make_trade_shows_acknowledged_orders_and_ends_in_order():
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         page = re.match(r"trade: the page is at (\S+) \.", trade.stdout.readline())[1]
-        wait_for(lambda: account_of(page)["counts"].get("answer A", 0) >= 8, PATIENCE_S)
+        wait_for(lambda: account_of(page)["counts"].get("answer A", 0) >= 8, "orders are acknowledged", PATIENCE_S)
         assert account_of(page)["us"]
         trade.send_signal(signal.SIGINT)
         said, _ = trade.communicate(timeout=PATIENCE_S)

@@ -9,7 +9,8 @@ from command_line import COMMANDS
 from deploy import control, programs
 
 BYTES_MAX = 16383                           # size of the settings in the kernel
-ENDPOINTS = ("feed", "submit", "log", "echo")   # settings of the form IP:PORT, where the user may write host names
+# Settings of the form IP:PORT, where the user may write host names.
+ENDPOINTS = ("feed", "submit", "log", "echo", "orders", "rerequest", "snapshot")
 SECRETS = ("passwd", "key")
 ANY_ADDRESS = "192.0.2.1"                   # RFC 5737: stands for an unknown value
 HANDED_OVER = "# handed over from Linux"
