@@ -240,7 +240,8 @@ static err_t interface_output(struct netif *netif, struct pbuf *p)
     }
     u16_t copied = pbuf_copy_partial(p, buffer->data, p->tot_len, 0);
     ASSERT(copied == p->tot_len);
-    if (load_be16(buffer->data + TYPE_AT) == ETHTYPE_IP && !icmp_error_may_leave(netif, buffer->data + ETHERNET_BYTES)) {
+    if (load_be16(buffer->data + TYPE_AT) == ETHTYPE_IP
+        && !icmp_error_may_leave(netif, buffer->data + ETHERNET_BYTES)) {
         device->ops->tx_release(device, buffer);
         return ERR_OK;
     }
