@@ -76,8 +76,9 @@ enum {
     STEP_NS = 100000, /* virtual time between two steps */
     REST_TURNS = 20,
     TURNS_MAX = 100000,
-    STEP_SHARE = 20, /* a sample lasts at least this many steps of the TSC */
-    EVENTS_MAX = 40, /* in a sample */
+    STEP_SHARE = 20,       /* a sample lasts at least this many steps of the TSC */
+    EVENTS_MAX = 40,       /* in a sample */
+    MANY_SAMPLES = 100000, /* have quantiles beyond p99 */
     SAMPLES_MIN = 20,
 };
 
@@ -137,12 +138,12 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Returns a quantile of sums of events. A sum stands for all durations half a step of the TSC around it, so equal sums
- * are spread over the step. */
-static double quantile(uint64_t *sorted, size_t count, size_t percent)
+/* Returns a quantile, in ten thousandths, of sums of events. A sum stands for all durations half a step of the TSC
+ * around it, so equal sums are spread over the step. */
+static double quantile(const uint64_t *sorted, size_t count, size_t part)
 {
-    ASSERT(count > 0 && percent < 100 && tsc_step_cycles > 0);
-    size_t at = count * percent / 100, first = at, last = at;
+    ASSERT(count > 0 && part < 10000 && tsc_step_cycles > 0);
+    size_t at = count * part / 10000, first = at, last = at;
     while (first > 0 && sorted[first - 1] == sorted[at])
         first--;
     while (last < count && sorted[last] == sorted[at])
@@ -628,7 +629,18 @@ static size_t events_of_a_sample(const uint64_t *cycles, size_t count)
     return events < most ? events : most;
 }
 
-/* Prints the quantiles of the samples that the events make. The events' times are lost. */
+/* Prints two quantiles of samples, in ten thousandths. */
+static void print_pair(const char *name, const uint64_t *cycles, size_t samples, size_t events, const size_t part[2])
+{
+    double ns = 1e6 / (double)platform_tsc_khz();
+    printf("%s", name);
+    for (size_t i = 0; i < 2; i++)
+        printf(" %.2f", (quantile(cycles, samples, part[i]) / (double)events - timer_cost_cycles) * ns);
+    printf(" %zu %zu\n", samples, events);
+}
+
+/* Prints the quantiles of the samples that the events make: p50 and p99, and of many samples p99.9 and p99.99. The
+ * events' times are lost. */
 static void print_quantiles(const char *name, uint64_t *cycles, size_t count, bool single)
 {
     size_t events = single ? 1 : events_of_a_sample(cycles, count), samples = count / events;
@@ -639,9 +651,9 @@ static void print_quantiles(const char *name, uint64_t *cycles, size_t count, bo
         cycles[i] = sum;
     }
     qsort(cycles, samples, sizeof *cycles, compare);
-    double ns = 1e6 / (double)platform_tsc_khz();
-    printf("%s %.2f %.2f %zu %zu\n", name, (quantile(cycles, samples, 50) / (double)events - timer_cost_cycles) * ns,
-           (quantile(cycles, samples, 99) / (double)events - timer_cost_cycles) * ns, samples, events);
+    print_pair(name, cycles, samples, events, (const size_t[]){ 5000, 9900 });
+    if (samples >= MANY_SAMPLES)
+        print_pair("tail", cycles, samples, events, (const size_t[]){ 9990, 9999 });
 }
 
 /* Maps memory in pages of 2 MiB, as the kernel maps its data (kernel/memory/paging.c). A burst touches some 80 pages of
