@@ -1,6 +1,6 @@
 """A guest on a faulty wire for hours: troubles by a schedule, samples of statistics, and figures that may not grow."""
+import abc
 import contextlib
-import json
 import pathlib
 import re
 import secrets
@@ -16,10 +16,11 @@ from vm import machine, qemu
 S_NS = 10**9
 RSS_GROWTH_MAX = 16 << 20                   # QEMU's own memory; the guest's is fixed
 SAMPLE_LATE_S_MAX = 1.0                     # the largest delay of a sample
+KEPT = qemu.BUILD / "soak"
 DRIFT_PPM_MAX = 1000                        # the figure is reported; this bound catches a wrong frequency
 
 
-class FaultyRun:
+class FaultyRun(abc.ABC):
     """`problems`: sentences; without one the run has passed. `samples`: (monotonic s, statistics by name)."""
 
     guest_address = machine.TAP_GUEST
@@ -45,9 +46,9 @@ class FaultyRun:
     def set_faulty(self, faulty):
         self.wire.faulty = faulty
 
+    @abc.abstractmethod
     def schedule(self):
         """Yields (seconds from the start, action) of the whole run."""
-        raise NotImplementedError
 
     def end_faults(self):
         """Makes the wire a good one."""
@@ -63,9 +64,21 @@ class FaultyRun:
         values["rss"] = int(re.search(r"VmRSS:\s+(\d+)", text)[1]) << 10
         self.samples.append((time.monotonic(), values))
 
+    @abc.abstractmethod
     def line(self):
         """Returns the text of each minute."""
-        raise NotImplementedError
+
+    @abc.abstractmethod
+    def end(self):
+        """Ends the guest and what it played against."""
+
+    @abc.abstractmethod
+    def evaluate(self):
+        """Adds the problems that the records show. Returns figures by name."""
+
+    @abc.abstractmethod
+    def keep(self):
+        """Writes the records to KEPT, to find the cause of a problem."""
 
     def play(self):
         self.guest.wait_for(r"network: up", 60)
@@ -154,20 +167,21 @@ class FaultyRun:
         return "\n".join([*self.problems, "--- the guest's log ---", self.guest.log[-8000:]]) if self.problems else None
 
 
-@contextlib.contextmanager
-def prepared(kind, *words):
-    """Sets the namespace up, and makes a run in it: kind(*words, its folder, an ExitStack of what ends with it)."""
+def run(kind, *words):
+    """Plays kind(*words, its folder, an ExitStack of what ends with it) in the namespace. Returns it, and its figures.
+    """
     with contextlib.ExitStack() as tools:
         directory = tools.enter_context(tempfile.TemporaryDirectory(prefix="peregrine-soak-"))
         machine.set_up_namespace()
-        yield kind(*words, directory, tools)
-
-
-def keep_records(name, records):
-    """Writes records, one file each, to build/soak/, to find the cause of a problem."""
-    directory = qemu.BUILD / "soak"
-    directory.mkdir(parents=True, exist_ok=True)
-    for number, lines in enumerate(records):
-        path = directory / f"{name}-{number}.jsonl"
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="ascii")
-    print(f"soak: the records are kept in {directory}", flush=True)
+        soak = kind(*words, directory, tools)
+        try:
+            soak.play()
+        finally:
+            soak.end()
+        figures = soak.evaluate()
+        soak.check_samples()
+        if soak.problems:
+            KEPT.mkdir(parents=True, exist_ok=True)
+            soak.keep()
+            print(f"soak: the records are kept in {KEPT}", flush=True)
+        return soak, figures

@@ -8,6 +8,7 @@ Exits with 0 if no answer was lost while the player was connected, and none was 
 not grow, and the guest may obey no forged command. Prints a line a minute; writes build/bench/soak.json."""
 import argparse
 import contextlib
+import json
 import os
 import socket
 import statistics
@@ -203,6 +204,11 @@ class Soak(faulty_run.FaultyRun):
             self.problems.append("answers were dropped for want of room")
         return True
 
+    def keep(self):
+        for number, (lines, _) in enumerate(self.records):
+            path = faulty_run.KEPT / f"record-{number}.jsonl"
+            path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="ascii")
+
 
 class Reconnect(Soak):
     """Strangers' frames all the time, while the server, a neighbour that is no gateway, closes its connections.
@@ -238,19 +244,6 @@ def gaps_s(records):
     return sorted(gaps)
 
 
-def run(kind, seconds):
-    with faulty_run.prepared(kind, seconds) as soak:
-        try:
-            soak.play()
-        finally:
-            soak.end()
-        figures = soak.evaluate()
-        soak.check_samples()
-        if soak.problems:
-            faulty_run.keep_records("record", [lines for lines, _ in soak.records])
-        return soak, figures
-
-
 def write(soak, figures, gaps, command):
     more = {**figures, "restarts": soak.restarts, "leases": len(soak.dhcp.refused_ns), "floods": soak.floods,
             "forged_gg": soak.forged, **soak.figures(("pool.", "clock.", "session."))}
@@ -266,7 +259,7 @@ def main():
     options = parser.parse_args()
     if not options.inside:
         os.execvp("unshare", [*machine.unshare_words(), sys.executable, __file__, *sys.argv[1:], "--inside"])
-    soak, figures = run(Reconnect if options.reconnect else Soak, options.seconds)
+    soak, figures = faulty_run.run(Reconnect if options.reconnect else Soak, options.seconds)
     gaps = gaps_s(soak.records)
     if not options.reconnect:
         write(soak, figures, gaps, f"make soak SECONDS={options.seconds:g}")

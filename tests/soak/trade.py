@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import json
 import os
-import pathlib
 import re
 import shutil
 import sys
@@ -175,22 +174,9 @@ class TradeSoak(faulty_run.FaultyRun):
         if any(late <= early for early, late in zip(self.accepted, self.accepted[1:])):
             self.problems.append(f"no trade between two kills: {self.accepted} accepted orders")
 
-
-def run(seconds, seed):
-    with faulty_run.prepared(TradeSoak, seconds, seed) as soak:
-        try:
-            soak.play()
-        finally:
-            soak.end()
-        figures = soak.evaluate()
-        soak.check_samples()
-        if soak.problems:
-            folder = qemu.BUILD / "soak"
-            folder.mkdir(parents=True, exist_ok=True)
-            shutil.copy(soak.journal, folder / "journal")
-            pathlib.Path(folder / "guest.log").write_text(soak.guest.log, encoding="utf-8")
-            print(f"soak: the exchange's journal and the guest's log are kept in {folder}", flush=True)
-        return soak, figures
+    def keep(self):
+        shutil.copy(self.journal, faulty_run.KEPT / "journal")
+        (faulty_run.KEPT / "guest.log").write_text(self.guest.log, encoding="utf-8")
 
 
 def main():
@@ -202,7 +188,7 @@ def main():
     if not options.inside:
         os.execvp("unshare", [*machine.unshare_words(), sys.executable, __file__, *sys.argv[1:], "--inside"])
     print(f"soak: seed {options.seed}", flush=True)
-    soak, figures = run(options.seconds, options.seed)
+    soak, figures = faulty_run.run(TradeSoak, options.seconds, options.seed)
     soak.rows("soak-trade").keep(
         "soak/trade", "orders", figures["orders"], None, None,
         f"make soak PROGRAM=trade SECONDS={options.seconds:g} SEED={options.seed}", **figures,

@@ -3,6 +3,7 @@
 A page's folder has main.html, main.css and main.js, which stand in the frame, style and script of web/page/. Each
 connection takes a thread. No address takes more than its share of them, and a viewer that stalls loses its own.
 """
+import abc
 import collections
 import contextlib
 import functools
@@ -157,7 +158,7 @@ def read_file(path):
     return (path.read_bytes(), KINDS[path.suffix]) if path.is_file() else None
 
 
-class Pages:
+class Pages(abc.ABC):
     """The content of each address, and the state. Viewers' threads ask; one thread publishes."""
 
     def __init__(self, title, folder):
@@ -168,9 +169,9 @@ class Pages:
         self.version, self.data = 0, b""
         self.watchers = 0
 
+    @abc.abstractmethod
     def state(self):
         """Returns the page's newest state as JSON."""
-        raise NotImplementedError
 
     def publish(self):
         data = self.state()
