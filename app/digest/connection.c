@@ -274,7 +274,7 @@ static bool is_long(const struct connection *c, size_t bytes)
 static bool is_worth_giving(const struct connection *c, size_t bytes, uint64_t now_ns)
 {
     const uint32_t depth = digest_chains_count() > 0 ? 1 : digest_pieces_depth(&c->pieces, now_ns);
-    return is_long(c, bytes) && work_has_room(depth) && digest_pieces_are_left();
+    return is_long(c, bytes) && work_has_room(depth) && digest_pieces_have_room(&c->pieces);
 }
 
 /* Returns how many bytes of the body may be taken now; 0: the reply must be sent first. */
@@ -311,7 +311,7 @@ static void run_take(struct connection *c, struct bytes run, uint64_t now_ns)
 static enum digest_connection_step body_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
     struct bytes run;
-    if (digest_connection_is_out(c) && !(c->pieces.in_parts && digest_pieces_are_left()))
+    if (digest_connection_is_out(c) && !(c->pieces.in_parts && digest_pieces_have_room(&c->pieces)))
         return STEP_STARVED;
     if (c->in_count > 0 && (c->reply.bytes == 0 || !c->method->streams)) /* else a reader is awaited */
         c->progress_ns = now_ns;

@@ -8,6 +8,7 @@
 enum {
     PIECES_WAITING = 32, /* the loop's own, which wait for older ones */
     PIECE_COUNT = WORK_WORKER_COUNT_MAX * WORK_DEPTH + PIECES_WAITING,
+    PIECES_OF_BODY_MAX = 64, /* as many are joined at once when a worker has stood still */
 };
 
 /* A job's memory is the piece up to `of`, and without parts the body's method_job. With parts a worker reads of the
@@ -40,7 +41,7 @@ void digest_pieces_clear(void)
     pool.waited_until_ns = 0;
 }
 
-bool digest_pieces_are_left(void) { return pool.free_count > 0; }
+bool digest_pieces_have_room(const struct pieces *p) { return pool.free_count > 0 && p->count < PIECES_OF_BODY_MAX; }
 
 void digest_pieces_note_wait(uint64_t now_ns) { pool.waited_until_ns = now_ns + NS_PER_MS; }
 
@@ -56,7 +57,7 @@ size_t digest_pieces_check(const struct pieces *p)
         ASSERT(piece->of == p && (piece->next != NULL || piece == p->newest));
         count++;
     }
-    ASSERT(count <= 1 || p->in_parts);
+    ASSERT(count == p->count && count <= (p->in_parts ? PIECES_OF_BODY_MAX : 1));
     return count;
 }
 
@@ -83,7 +84,7 @@ static void piece_run(struct work *work)
 /* Makes a run the newest piece. Its bytes stay where they are. */
 static struct piece *piece_add(struct pieces *p, uint64_t at, struct bytes run)
 {
-    ASSERT(pool.free_count > 0 && run.count > 0 && run.count <= METHOD_RUN_BYTES_MAX);
+    ASSERT(digest_pieces_have_room(p) && run.count > 0 && run.count <= METHOD_RUN_BYTES_MAX);
     ASSERT(p->oldest == NULL || p->in_parts);
     struct piece *piece = pool.free[--pool.free_count];
     piece->work.run = piece_run;
@@ -96,6 +97,7 @@ static struct piece *piece_add(struct pieces *p, uint64_t at, struct bytes run)
     piece->next = NULL;
     *(p->oldest == NULL ? &p->oldest : &p->newest->next) = piece;
     p->newest = piece;
+    p->count++;
     return piece;
 }
 
@@ -126,6 +128,7 @@ struct pieces *digest_pieces_end(struct work *work)
         if (p->in_parts)
             p->method->part_join(p->job, &piece->part);
         p->oldest = piece->next;
+        p->count--;
         pool.free[pool.free_count++] = piece;
     }
     ASSERT(pool.free_count <= pool.count);

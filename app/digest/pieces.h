@@ -5,7 +5,8 @@
  * joined in the order of the body, as soon as the oldest one is there.
  *
  * Memory is flat: the pieces are a pool that all bodies share. If a worker stands still, the body whose part it has
- * takes pieces until the pool is empty, and then waits. The other bodies are taken in place.
+ * takes pieces up to a bound, or until the pool is empty, and then waits. Other bodies are taken in place if the pool
+ * is empty.
  *
  * A worker may have a second run of a body in parts: it delays no other run of that body. It would delay the runs of
  * bodies without parts, which need a worker that is free. */
@@ -26,14 +27,15 @@ struct pieces {
     const struct method *method;
     union method_job *job;         /* a worker's while a run without parts is out */
     bool in_parts;                 /* each run is one or several whole parts */
-    struct piece *oldest, *newest; /* NULL: there is none */
+    struct piece *oldest, *newest; /* NULL: there is none. The oldest one is a worker's */
+    size_t count;
 };
 
 /* Forgets all pieces. */
 void digest_pieces_clear(void);
 
-/* Returns true if the pool has a piece. */
-bool digest_pieces_are_left(void);
+/* Returns true if the body may have one more piece. */
+bool digest_pieces_have_room(const struct pieces *p);
 
 /* Notes that a run of a body without parts has found no worker free: for a millisecond bodies in parts give no worker a
  * second job. */
@@ -54,11 +56,11 @@ void digest_pieces_begin(struct pieces *p, const struct method *method, union me
 /* Returns true while a worker has a piece of the body. */
 static inline bool digest_pieces_are_out(const struct pieces *p) { return p->oldest != NULL; }
 
-/* Gives a run, which begins at `at` in the body, to a worker that has room. Copies its bytes. The pool must have a
- * piece; without parts none may be out. */
+/* Gives a run, which begins at `at` in the body, to a worker that has room. Copies its bytes. The body must have
+ * room; without parts none may be out. */
 void digest_pieces_give(struct pieces *p, uint64_t at, struct bytes run);
 
-/* Takes a run in place. With pieces out the body must be in parts, and the pool must have a piece. */
+/* Takes a run in place. With pieces out the body must be in parts and have room. */
 void digest_pieces_take_here(struct pieces *p, uint64_t at, struct bytes run);
 
 /* Takes a piece back from a worker. Returns its body. */

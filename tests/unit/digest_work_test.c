@@ -185,7 +185,7 @@ TEST(parts_of_a_worker_that_stands_still_are_awaited_by_their_body_alone)
     int id = opened(), other = opened();
     workers_stop(FIRST);
     mercha_send(id, sizeof mercha_body);
-    while (digest_pieces_are_left())
+    while (digest_pieces_have_room(&(struct pieces){ .count = 0 }))
         steps(1);
     assert_int_equal(lanes[1].out, WORK_DEPTH);
     assert_true(counters[0].jobs > 0 && counters[2].jobs > 0);
