@@ -37,7 +37,7 @@ enum {
     SNAPSHOT_END_BYTES = 21, /* GLIMPSE 5.0: `G`, and the next message's number in 20 digits */
 };
 
-static_assert(RISK_OPEN_MAX < OUCH_ORDER_COUNT_MAX + 0, "an order that risk.open= permits finds a place");
+static_assert((int)RISK_OPEN_MAX < (int)OUCH_ORDER_COUNT_MAX, "an order that risk.open= permits finds a place");
 
 /* clang-format off */
 #define TRADE_COUNTERS(X) \
