@@ -326,6 +326,7 @@ static int take_state(const uint8_t *m, uint32_t symbol)
 NOT_HOT static int take_directory(const uint8_t *m, uint16_t locate)
 {
     uint32_t symbol = 0;
+    ASSERT(m[0] == ITCH_STOCK_DIRECTORY);
     while (symbol < book.symbol_count && memcmp(book.names[symbol], m + ITCH_STOCK, ITCH_STOCK_BYTES) != 0)
         symbol++;
     const bool is_ours = symbol < book.symbol_count;

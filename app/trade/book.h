@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "app/trade/itch.h"
+#include "app/nasdaq/itch.h"
 #include "base/bytes.h"
 #include "base/counters.h"
 

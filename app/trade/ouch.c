@@ -144,6 +144,7 @@ static void keep(struct ouch_order *o)
 /* Returns a place for an order, taken from the oldest that is not live; NULL: all are live. */
 static struct ouch_order *place(void)
 {
+    ASSERT(ouch.next_place < OUCH_ORDER_COUNT_MAX);
     for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++) {
         struct ouch_order *o = &ouch.orders[ouch.next_place];
         ouch.next_place = (ouch.next_place + 1) % OUCH_ORDER_COUNT_MAX;
@@ -244,6 +245,7 @@ static void use_up(uint32_t reference)
  * here. */
 static int take_accepted(const uint8_t *m)
 {
+    ASSERT(m[0] == 'A' || m[0] == 'U');
     const bool replaces = m[0] == 'U';
     const uint8_t *side = m + (replaces ? 17 : 13); /* the terms from the side on; the order's reference is before */
     const uint32_t reference = load_be32(side - 4), quantity = load_be32(side + 1);

@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "app/nasdaq/soup.h"
 #include "app/trade/book.h"
 #include "app/trade/risk.h"
-#include "app/trade/soup.h"
 #include "app/trade/strategy.h"
 #include "base/settings.h"
 

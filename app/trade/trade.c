@@ -3,14 +3,14 @@
 #include <assert.h>
 #include <string.h>
 
+#include "app/nasdaq/link.h"
+#include "app/nasdaq/mold.h"
 #include "app/service/control.h"
 #include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/slow.h"
 #include "app/service/stats.h"
 #include "app/trade/book.h"
-#include "app/trade/link.h"
-#include "app/trade/mold.h"
 #include "app/trade/ouch.h"
 #include "app/trade/risk.h"
 #include "app/trade/settings.h"
@@ -435,6 +435,7 @@ NOT_HOT static void rehearse(uint64_t now_ns)
     enum { HEAD_BYTES = MOLD_HEADER_BYTES + MOLD_LENGTH_BYTES };
     uint8_t datagram[HEAD_BYTES + ITCH_ADD_BYTES], deletion[ITCH_DELETE_BYTES];
     struct transport_event event;
+    ASSERT(!trade.rehearses);
     const uint32_t symbol = trade.rehearsed = (trade.rehearsed + 1) % trade_settings.symbol_count;
     if (!transport_poll(now_ns, &event) || !is_armed() || !mold_is_current() || mold_has_backlog()
         || !book_rehearsal(symbol, datagram + HEAD_BYTES, deletion))
@@ -494,6 +495,7 @@ NOT_HOT static void warm_up(uint64_t now_ns)
 static void snapshot_done(struct bytes end, uint64_t now_ns)
 {
     uint64_t sequence;
+    ASSERT(trade.snapshot.wanted && mold_is_lost());
     trade.snapshot.wanted = false;
     if (end.count != SNAPSHOT_END_BYTES
         || !soup_read_number((struct bytes){ end.data + 1, SOUP_SEQUENCE_BYTES }, &sequence)) {
@@ -565,6 +567,7 @@ static void take_responses(uint64_t now_ns)
 static void poll_session(uint64_t now_ns)
 {
     static const uint8_t query = 'Q';
+    ASSERT(!ouch_is_ready() || trade.settled);
     if (trade.query_due && link_send(&trade.orders, &query, 1, now_ns))
         trade.query_due = false;
     bool all_came = trade.settled || trade.orders.soup.idle;
@@ -682,6 +685,7 @@ static void rerequest(uint64_t now_ns)
 /* Cancels all orders on the way home, and waits a little for the exchange to say so: a lost session may come back. */
 NOT_HOT static enum program_verdict leave(enum program_verdict verdict, uint64_t now_ns)
 {
+    ASSERT(verdict != PROGRAM_ON);
     if (trade.verdict == PROGRAM_ON) {
         trade.verdict = verdict;
         trade.leaving_ns = now_ns;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/trade/itch.h"
+#include "app/nasdaq/itch.h"
 #include "base/bytes.h"
 
 static inline uint32_t itch_head(uint8_t *out, uint8_t type, uint16_t locate)

@@ -2,16 +2,16 @@
  * everything that must keep an order back. */
 #include <stdio.h>
 
+#include "app/nasdaq/mold.h"
+#include "app/nasdaq/soup.h"
 #include "app/program.h"
 #include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/settings.h"
 #include "app/service/stats.h"
 #include "app/trade/book.h"
-#include "app/trade/mold.h"
 #include "app/trade/ouch.h"
 #include "app/trade/settings.h"
-#include "app/trade/soup.h"
 #include "app/trade/trade.h"
 #include "base/log.h"
 #include "base/text.h"

@@ -1,6 +1,6 @@
 # The program that is linked: a folder app/NAME/ with a program.c. `make PROGRAM=NAME`; a further program is a further
-# folder. Rooms of app/ without a program.c (service/, matcher/) are libraries: what a program does not use of them is
-# not linked.
+# folder. Rooms of app/ without a program.c (service/, matcher/, nasdaq/) are libraries: what a program does not use of
+# them is not linked.
 PROGRAMS := $(sort $(patsubst app/%/program.c,%,$(wildcard app/*/program.c)))
 ifeq ($(and $(filter $(PROGRAMS),$(PROGRAM)),$(filter 1,$(words $(PROGRAM)))),)
 $(error PROGRAM=$(PROGRAM): there is no such program; use one of: $(PROGRAMS))

@@ -36,8 +36,8 @@ $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
 $(foreach name,$(PROGRAMS),$(if $(UNIT_EXTRA_$(name)_test),,\
 	$(eval UNIT_EXTRA_$(name)_test := $(wildcard app/$(name)/*.c) tests/lib/fake_transport.c)))
 UNIT_EXTRA_rehearsal_test := tests/lib/netdev_memory.c tests/lib/frame_pool.c
-$(foreach part,book mold soup ouch risk,$(eval UNIT_EXTRA_trade_$(part)_test := \
-	$(filter-out app/trade/program.c app/trade/trade.c app/trade/link.c,$(wildcard app/trade/*.c))))
+$(foreach part,book ouch risk,$(eval UNIT_EXTRA_trade_$(part)_test := \
+	$(filter-out app/trade/program.c app/trade/trade.c,$(wildcard app/trade/*.c))))
 UNIT_EXTRA_memory_map_test := kernel/memory/map.c
 UNIT_EXTRA_blackbox_test := kernel/rescue/blackbox.c
 UNIT_EXTRA_console_test := kernel/rescue/console.c
@@ -87,7 +87,7 @@ NEEDS_unit := $(or $(strip $(UNIT_CHOSEN)),$(UNIT_TESTS) $(TSAN_TESTS))
 # The image, and the objects of the other programs.
 NEEDS_structure := $(BUILD)/peregrine.elf $(patsubst %.c,$(OBJECTS)/%.o,$(wildcard app/*/*.c))
 BOOK_ROWS := $(BUILD)/host/tests/exchange/book_rows
-$(BOOK_ROWS): $(patsubst %,$(BUILD)/host/%.o,tests/exchange/book_rows app/trade/book app/trade/itch) $(HOST_LIBRARY)
+$(BOOK_ROWS): $(patsubst %,$(BUILD)/host/%.o,tests/exchange/book_rows app/trade/book) $(HOST_LIBRARY)
 	$(CC) -o $@ $^
 NEEDS_exchange_slow := $(call linux_program,trade) $(BOOK_ROWS)
 NEEDS_tools := $(BUILD)/peregrine.elf

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "app/trade/soup.h"
+#include "app/nasdaq/soup.h"
 #include "base/settings.h"
 #include "net/transport.h"
 

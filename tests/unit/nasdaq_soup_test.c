@@ -1,5 +1,5 @@
-/* app/trade/soup.c: the client of a SoupBinTCP session, bytes in any pieces. */
-#include "app/trade/soup.h"
+/* app/nasdaq/soup.c: the client of a SoupBinTCP session, bytes in any pieces. */
+#include "app/nasdaq/soup.h"
 
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"

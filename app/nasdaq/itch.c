@@ -1,4 +1,4 @@
-#include "app/trade/itch.h"
+#include "app/nasdaq/itch.h"
 
 /* TotalView-ITCH 5.0, chapter 1, "Message Formats". */
 const uint8_t itch_bytes[256] = {

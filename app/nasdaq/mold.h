@@ -2,7 +2,7 @@
  * no socket, no clock and no message's meaning: datagrams in, messages out, each once and in order.
  *
  * The first copy of a sequence number wins, whichever line brings it. Datagrams after a gap wait in a store of
- * MOLD_STORE_COUNT. The gap waits gap.wait= for the other line. Then its messages are requested from the rerequest
+ * MOLD_STORE_COUNT. The gap waits `gap_wait_ns` for the other line. Then its messages are requested from the rerequest
  * server, again after MOLD_RETRY_NS without progress. After MOLD_RETRIES_MAX of these the gap is lost: only a snapshot
  * helps. A gap that is longer than MOLD_GAP_MAX messages is lost at once.
  *

@@ -1,4 +1,4 @@
-#include "app/trade/link.h"
+#include "app/nasdaq/link.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* app/trade/mold.c: two lines of datagrams become one stream, over loss, reorder, repetition and nonsense. */
-#include "app/trade/mold.h"
+/* app/nasdaq/mold.c: two lines of datagrams become one stream, over loss, reorder, repetition and nonsense. */
+#include "app/nasdaq/mold.h"
 
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"

@@ -3,7 +3,7 @@
  *
  * The check of a datagram's blocks is proved for any bytes. Later code reads the lengths again, and Eva does not know
  * that these are checked ones. So the lengths are numbers there: every shape of shapes[]. */
-#include "app/trade/mold.c"
+#include "app/nasdaq/mold.c"
 
 enum { LENGTH_COUNT = 3 };
 static uint8_t datagram[MOLD_DATAGRAM_BYTES_MAX], request[MOLD_HEADER_BYTES], read;

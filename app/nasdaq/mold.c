@@ -1,4 +1,4 @@
-#include "app/trade/mold.h"
+#include "app/nasdaq/mold.h"
 
 #include <string.h>
 

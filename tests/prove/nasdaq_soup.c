@@ -3,7 +3,7 @@
  * A call of soup_next takes one packet after another, so a packet of each type and kind of length is tried, and a short
  * one of any type after it. The contents are any, except that a number is not followed by blanks. Other types and
  * lengths reach no other code. */
-#include "app/trade/soup.h"
+#include "app/nasdaq/soup.h"
 
 enum { AFTER_BYTES = 5, ACCEPTED_BYTES = 1 + SOUP_SESSION_BYTES + SOUP_SEQUENCE_BYTES };
 static struct soup soup;

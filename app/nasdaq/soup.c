@@ -1,4 +1,4 @@
-#include "app/trade/soup.h"
+#include "app/nasdaq/soup.h"
 
 #include <assert.h>
 #include <string.h>
