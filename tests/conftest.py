@@ -14,6 +14,8 @@ from tests.lib import unchanged
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
 
+# Tests see the PATH of an ordinary user, whoever runs them: a Debian's leaves the folders of administration out.
+os.environ["PATH"] = os.pathsep.join(p for p in os.environ["PATH"].split(os.pathsep) if pathlib.Path(p).name != "sbin")
 
 # A job in the background of a shell's script ignores SIGINT, and its children inherit that. Tests send this signal.
 signal.signal(signal.SIGINT, signal.default_int_handler)

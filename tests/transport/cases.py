@@ -651,7 +651,9 @@ def set_up_bridge(version):
 
 def groups_of_the_bridge():
     """Returns the groups that the bridge passes on to the stack."""
-    done = subprocess.run(["bridge", "-json", "mdb", "show", "dev", "br0"], check=True, capture_output=True, text=True)
+    # An ordinary user's PATH has no /sbin.
+    command = ["/sbin/bridge", "-json", "mdb", "show", "dev", "br0"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
     return {entry["grp"] for part in json.loads(done.stdout) for entry in part["mdb"] if entry["port"] == "tap0"}
 
 
