@@ -11,20 +11,14 @@ enum {
 
 static const uint8_t zeros[MATCHER_MODULUS_DIGITS_MAX] = { [0 ... MATCHER_MODULUS_DIGITS_MAX - 1] = '0' };
 
-/* Computes the exact remainder of text[start..end). */
-static struct big remainder_of(const struct matcher *m, uint32_t start, uint32_t end, uint32_t modulus)
-{
-    struct big value = { { 0 } };
-    ASSERT(modulus < m->modulus_count && start < end && end - start <= m->n);
-    big_append_mod(&value, m->text + start, end - start, &m->moduli[modulus].value);
-    return value;
-}
-
 void exact_check_step(struct matcher *m)
 {
     ASSERT(m->check_count > 0 && m->check_count <= MATCHER_CHECKS_MAX);
     const struct matcher_pair *pair = &m->check[--m->check_count];
-    const struct big remainder = remainder_of(m, pair->start, pair->end, pair->modulus);
+    const uint32_t count = pair->end - pair->start;
+    struct big remainder = { { 0 } };
+    ASSERT(pair->modulus < m->modulus_count && pair->start < pair->end && count <= m->n);
+    big_append_mod(&remainder, m->text + pair->start, count, &m->moduli[pair->modulus].value);
     m->stats.candidates_refuted += !big_is_zero(&remainder);
 }
 
@@ -66,7 +60,7 @@ void early_settle(struct matcher *m)
 {
     struct early_answers *e = &m->early_answers;
     uint32_t open = 0;
-    ASSERT(!e->ready); /* matcher_next_early has taken it, or it would be lost */
+    ASSERT(e->offered.count == 0); /* matcher_next_early has taken it, or it would be lost */
     for (uint32_t k = 0; k < e->pending_count; k++) {
         if (e->pending[k].end > m->burst_at + m->burst_count)
             e->pending[open++] = e->pending[k];
@@ -79,13 +73,15 @@ void early_settle(struct matcher *m)
     e->pending_count = open;
 }
 
-/* Finds the shortest completion of a value, given modulo M, of at most K digits. */
-static struct early_completion find_completion(const struct matcher_modulus *c, const struct big *value)
+/* Finds the shortest completion of some digits, of at most K digits. */
+static struct early_completion find_completion(const struct matcher_modulus *c, const uint8_t *begin, uint32_t count)
 {
     const uint32_t digits = c->probe.digits;
     struct early_completion found = { .count = digits, .value = c->value };
-    struct big residue = *value, limit = { { 1 } };
-    ASSERT(digits > 0);
+    struct big value = { { 0 } }, limit = { { 1 } };
+    ASSERT(digits > 0 && count > 0 && count <= MATCHER_N_DIGITS_MAX);
+    big_append_mod(&value, begin, count, &c->value);
+    struct big residue = value;
     big_append_mod(&residue, zeros, digits, &c->value);
     big_sub(&found.value, &residue);
     big_append_mod(&limit, zeros, digits, &c->value);
@@ -97,7 +93,7 @@ static struct early_completion find_completion(const struct matcher_modulus *c, 
     for (struct big shorter = found.value; found.count > 1 && big_div(&shorter, 10) == 0; found.count--)
         found.value = shorter;
     for (uint32_t most = found.count + EARLY_ZEROS_MAX; found.count <= min_size(most, digits); found.count++) {
-        struct big whole = *value; /* with the completion this becomes M itself */
+        struct big whole = value; /* with the completion this becomes M itself */
         big_append_mod(&whole, zeros, found.count, &c->value);
         big_add(&whole, &found.value);
         if (big_compare(&whole, &c->value) == 0)
@@ -161,31 +157,28 @@ static void offer(struct matcher *m, uint32_t i, uint32_t k)
     memcpy(e->text, m->text + begin, so_far);
     memcpy(e->text + so_far, p->digits, ahead);
     e->offered = (struct matcher_answer){ e->text, so_far + ahead, i, ahead, p->end };
-    e->ready = true;
     e->pending_count++;
     m->stats.early_answers++;
 }
 
-/* Computes each candidate's exact value modulo M and its completion, one a slice, then makes the offers. */
+/* Computes each candidate's completion by exact arithmetic, one a slice, then makes the offers. */
 bool early_step(struct matcher *m)
 {
     struct early_answers *e = &m->early_answers;
-    if (e->ready)
+    if (e->offered.count > 0)
         return true; /* nobody has taken it yet */
     if (e->modulus == m->modulus_count || ends_in_a_run(m))
         return false;
-    const uint32_t i = e->modulus, count = m->window[i].count;
-    if (big_is_zero(&e->allowed[i]) || count > CANDIDATES_MAX || e->candidate == count) {
-        const bool offers_come = !e->offering && e->candidate > 0;
-        e->offering = offers_come;
-        e->modulus += !offers_come;
-        e->candidate = 0;
-    } else if (e->offering) {
-        offer(m, i, e->candidate++);
+    const struct candidates *list = &m->window[e->modulus];
+    const uint32_t i = e->modulus, k = e->step++;
+    if (big_is_zero(&e->allowed[i]) || list->count > CANDIDATES_MAX || k == 2 * list->count) {
+        e->modulus++;
+        e->step = 0;
+    } else if (k < list->count) {
+        const uint8_t *begin = m->text + MATCHER_HISTORY - list->before[k];
+        e->completion[k] = find_completion(&m->moduli[i], begin, list->before[k]);
     } else {
-        const struct big value = remainder_of(m, MATCHER_HISTORY - m->window[i].before[e->candidate], MATCHER_HISTORY,
-                                              i);
-        e->completion[e->candidate++] = find_completion(&m->moduli[i], &value);
+        offer(m, i, k - list->count);
     }
     return true;
 }
@@ -193,9 +186,9 @@ bool early_step(struct matcher *m)
 bool matcher_next_early(struct matcher *m, struct matcher_answer *answer)
 {
     struct early_answers *e = &m->early_answers;
-    if (!e->ready)
+    if (e->offered.count == 0)
         return false;
     *answer = e->offered;
-    e->ready = false;
+    e->offered.count = 0;
     return true;
 }

@@ -157,7 +157,7 @@ void matcher_check_state(const struct matcher *m)
     }
     filter_check(&m->filter, m->moduli);
     ASSERT(e->pending_count <= MATCHER_PENDING_MAX);
-    ASSERT(e->modulus <= m->modulus_count && e->candidate <= CANDIDATES_MAX);
+    ASSERT(e->modulus <= m->modulus_count && e->step <= 2 * CANDIDATES_MAX);
     for (uint32_t k = 0; k < e->pending_count; k++) {
         const struct early_pending *p = &e->pending[k];
         ASSERT(p->ahead > 0 && p->ahead <= sizeof p->digits && p->end - p->start <= m->n);

@@ -106,14 +106,12 @@ struct early_pending {
 
 struct early_answers {
     struct big allowed[MATCHER_MODULUS_COUNT_MAX]; /* completions of a start that may count; 0: none */
-    /* The search goes modulus by modulus, first for each candidate's completion, then for the offers. */
-    bool offering;
-    uint32_t modulus, candidate;
+    /* The search goes modulus by modulus: a step for each candidate's completion, then one for each offer. */
+    uint32_t modulus, step;
     struct early_completion completion[CANDIDATES_MAX];
     uint32_t pending_count;
     struct early_pending pending[MATCHER_PENDING_MAX];
-    bool ready;                    /* `offered` is for matcher_next_early */
-    struct matcher_answer offered; /* an answer whose digits are `text` */
+    struct matcher_answer offered; /* for matcher_next_early; its digits are `text`; count 0: none */
     uint8_t text[MATCHER_N_DIGITS_MAX];
 };
 

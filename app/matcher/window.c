@@ -24,8 +24,7 @@ static void shift_window(struct matcher *m)
     m->burst_count = 0;
     const uint32_t digits = min_u32((m->n + 63) / 32 * 32, MATCHER_HISTORY);
     m->ops->write(m->row + MATCHER_HISTORY - digits, m->text + MATCHER_HISTORY - digits, digits);
-    m->early_answers.offering = false;
-    m->early_answers.modulus = m->early_answers.candidate = 0;
+    m->early_answers.modulus = m->early_answers.step = 0;
     m->idle_modulus = 0;
     m->idle_step = IDLE_MODULI;
 }
@@ -142,6 +141,6 @@ void matcher_restart(struct matcher *m)
         m->table[i].next = 0;
     m->tails.next = 0;
     m->early_answers.pending_count = 0;
-    m->early_answers.ready = false;
+    m->early_answers.offered.count = 0;
     matcher_window_begin(m);
 }
