@@ -6,14 +6,32 @@
 #include "base/assert.h"
 #include "base/cycles.h"
 #include "base/format.h"
+#include "base/vectors.h"
 
 static struct matcher the_matcher;
 
-static const struct simd_ops *const variants[] = {
-    [MATCHER_SIMD_SCALAR] = &simd_ops_scalar,
-    [MATCHER_SIMD_AVX2] = &simd_ops_avx2,
-    [MATCHER_SIMD_AVX512] = &simd_ops_avx512,
+static const struct {
+    const char *name;
+    const struct simd_ops *ops;
+} variants[] = {
+    [MATCHER_SIMD_AUTO] = { "auto", NULL },
+    [MATCHER_SIMD_SCALAR] = { "scalar", &simd_ops_scalar },
+    [MATCHER_SIMD_AVX2] = { "avx2", &simd_ops_avx2 },
+    [MATCHER_SIMD_AVX512] = { "avx512", &simd_ops_avx512 },
 };
+
+enum matcher_simd matcher_simd_best(void)
+{
+    return vectors_avx512() ? MATCHER_SIMD_AVX512 : vectors_avx2() ? MATCHER_SIMD_AVX2 : MATCHER_SIMD_SCALAR;
+}
+
+bool matcher_simd_usable(enum matcher_simd simd) { return simd <= matcher_simd_best(); }
+
+const char *matcher_simd_name(enum matcher_simd simd)
+{
+    ASSERT(simd < ARRAY_COUNT(variants));
+    return variants[simd].name;
+}
 
 static const char *config_fault(const struct matcher_config *config, char *message, size_t bytes)
 {
@@ -67,21 +85,18 @@ static void time_bursts(struct matcher *m, uint64_t limit_cycles, uint64_t least
 static enum matcher_simd fastest(struct matcher *m, uint64_t tsc_khz, char *times, size_t bytes)
 {
     enum { LIMIT_MS = 2 };
+    const enum matcher_simd widest = matcher_simd_best();
     uint64_t least[MATCHER_SIMD_AVX512 + 1][LENGTHS], best_sum = UINT64_MAX;
     enum matcher_simd best = MATCHER_SIMD_SCALAR;
     size_t used = 0;
     ASSERT(tsc_khz > 0);
     memset(least, 0xff, sizeof least);
     for (uint32_t round = 0; round < ROUNDS; round++)
-        for (enum matcher_simd simd = MATCHER_SIMD_SCALAR; simd <= MATCHER_SIMD_AVX512; simd++) {
-            if (!matcher_simd_usable(simd))
-                continue;
-            matcher_setup(m, variants[simd]);
+        for (enum matcher_simd simd = MATCHER_SIMD_SCALAR; simd <= widest; simd++) {
+            matcher_setup(m, variants[simd].ops);
             time_bursts(m, LIMIT_MS * tsc_khz, least[simd]);
         }
-    for (enum matcher_simd simd = MATCHER_SIMD_SCALAR; simd <= MATCHER_SIMD_AVX512; simd++) {
-        if (!matcher_simd_usable(simd))
-            continue;
+    for (enum matcher_simd simd = MATCHER_SIMD_SCALAR; simd <= widest; simd++) {
         const uint64_t *t = least[simd], sum = t[0] + t[1] + t[2];
         used += format(times + used, bytes - used, "%s%s %llu, %llu, %llu ns",
                        used == 0 ? ", bursts of 32, 100 and 300 digits take " : "; ", matcher_simd_name(simd),
@@ -122,7 +137,7 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
     enum matcher_simd simd = config->simd;
     if (simd == MATCHER_SIMD_AUTO)
         simd = config->tsc_khz > 0 ? fastest(m, config->tsc_khz, times, sizeof times) : matcher_simd_best();
-    matcher_setup(m, variants[simd]);
+    matcher_setup(m, variants[simd].ops);
     matcher_rehearsal_init(m, config->moduli);
     m->stats = (struct matcher_stats){ .moduli = m->modulus_count,
                                        .simd = matcher_simd_name(simd),

@@ -1,9 +1,5 @@
 /* For a check whose AVX-512 is emulated: every variant is usable (linked with --wrap). */
-#include "app/matcher/matcher.h"
+#include "base/vectors.h"
 
-bool __wrap_matcher_simd_usable(enum matcher_simd simd);
-bool __wrap_matcher_simd_usable(enum matcher_simd simd)
-{
-    (void)simd;
-    return true;
-}
+bool __wrap_vectors_avx512(void);
+bool __wrap_vectors_avx512(void) { return true; }

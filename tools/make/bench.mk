@@ -15,7 +15,7 @@ $(BUILD)/host/tests/matcher/matcher_avx512_emulated.o: app/matcher/avx512.c test
 	$(CC) $(HOST_CFLAGS) -mavx2 -mbmi2 -Wno-psabi -include tests/matcher/avx512_emulated.h -c -o $@ $<
 $(MATCHER_CHECK_EMULATED): $(MATCHER_CHECK_HOST) $(BUILD)/host/tests/matcher/matcher_avx512_emulated.o \
 		$(BUILD)/host/tests/matcher/simd_emulated.o $(filter-out %/app/matcher/avx512.o,$(MATCHER_HOST))
-	$(CC) -Wl,--wrap=matcher_simd_usable -o $@ $^ -lgmp
+	$(CC) -Wl,--wrap=vectors_avx512 -o $@ $^ -lgmp
 -include $(BUILD)/host/tests/matcher/matcher_avx512_emulated.d
 
 # The longest time between two polls of the ring within a long burst.

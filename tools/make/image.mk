@@ -43,7 +43,7 @@ $(OBJECTS)/image/%.o $(OBJECTS)/kernel/%.o $(OBJECTS)/drivers/%.o $(OBJECTS)/net
 COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c drivers/pci/*.c drivers/virtio/net_*.c \
 	drivers/virtio/pci*.c drivers/watchdog/*.c kernel/firmware/*.c kernel/memory/*.c) \
 	$(filter-out kernel/rescue/selftest% kernel/rescue/watchdog.c,$(wildcard kernel/rescue/*.c)) kernel/panic.c \
-	image/main.c $(addprefix app/matcher/,early.c matcher.c modulus.c simd.c) \
+	image/main.c $(addprefix app/matcher/,early.c matcher.c modulus.c) \
 	$(addprefix app/player/,circuit_breaker.c program.c send_queue.c session.c) \
 	$(addprefix app/service/,agent.c control.c metrics.c rehearsal.c service.c start.c slow.c stats.c status_page.c \
 		status_page_response.c syslog.c) \
