@@ -117,16 +117,13 @@ static void add_step(struct matcher *m)
 
 bool matcher_prepare(struct matcher *m)
 {
-    if (m->search.open)
-        return false; /* answers of the burst are still to be taken */
-    if (m->idle_step < IDLE_DONE) {
-        matcher_window_step(m);
-        return m->idle_step < IDLE_DONE || m->adding;
-    }
-    if (!m->adding)
+    if (m->search.open) /* answers of the burst are still to be taken */
         return false;
-    add_step(m);
-    return true;
+    if (m->idle_step < IDLE_DONE)
+        matcher_window_step(m);
+    else if (m->adding)
+        add_step(m);
+    return m->idle_step < IDLE_DONE || m->adding;
 }
 
 void matcher_warm(struct matcher *m)
