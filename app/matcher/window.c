@@ -29,20 +29,22 @@ static void shift_window(struct matcher *m)
     m->idle_step = IDLE_MODULI;
 }
 
-/* Lists a modulus' candidates in the window, by a probe from the burst's beginning. */
-static void list_candidates(struct matcher *m, uint32_t i)
+/* Lists a modulus' candidates in the window, by a probe from the burst's beginning. Early answers want those of a
+ * hashed modulus, too. Takes the window into the table of residues if the next burst begins with that. */
+static void prepare_modulus(struct matcher *m, uint32_t i)
 {
     const struct matcher_modulus *c = &m->moduli[i];
     struct candidates *w = &m->window[i];
     const uint8_t *burst = m->text + MATCHER_HISTORY;
     w->count = 0;
-    if (c->probe.digits > 0)
+    if (c->probe.digits > 0 && c->method != MODULUS_NONE)
         m->ops->candidates(&c->probe, burst, 1, m->n, w);
-    if (c->method != MODULUS_FILTER)
-        return; /* listed for early answers alone */
-    if (w->count > CANDIDATES_MAX) {
+    if (c->method == MODULUS_FILTER && w->count > CANDIDATES_MAX) {
         m->window_hashed |= UINT32_C(1) << i;
         m->stats.filter_overflows++;
+    }
+    if (((m->window_hashed | m->hash_moduli) >> i & 1) != 0) {
+        matcher_hash_to(m, i, MATCHER_HISTORY, ROOM_DIGITS);
         return;
     }
     for (uint32_t k = 0; k < w->count; k++) {
@@ -53,42 +55,26 @@ static void list_candidates(struct matcher *m, uint32_t i)
     }
 }
 
-/* Lists a modulus' candidates, or takes the window into its table of residues if the next burst begins with that. */
-static void prepare_modulus(struct matcher *m, uint32_t i)
-{
-    list_candidates(m, i);
-    if (((m->window_hashed | m->hash_moduli) >> i & 1) != 0)
-        matcher_hash_to(m, i, MATCHER_HISTORY, ROOM_DIGITS);
-}
-
 void matcher_window_step(struct matcher *m)
 {
     ASSERT(!m->search.open && m->idle_step < IDLE_DONE);
-    switch (m->idle_step) {
-    case IDLE_CHECK:
+    if (m->idle_step == IDLE_CHECK) {
         if (m->check_count > 0)
             exact_check_step(m);
         else
             shift_window(m);
-        break;
-    case IDLE_MODULI:
+    } else if (m->idle_step == IDLE_MODULI) {
         if (m->idle_modulus < m->modulus_count)
             prepare_modulus(m, m->idle_modulus++);
         else
             m->idle_step = IDLE_CACHE;
-        break;
-    case IDLE_CACHE:
+    } else if (m->idle_step == IDLE_CACHE) {
         if (filter_ready(&m->filter) && m->filter.cached < m->filter.cache_vectors)
             m->ops->fill_cache(&m->filter, m->row + MATCHER_HISTORY, m->filter.cached++);
         else
             m->idle_step = m->early_risk > 0 ? IDLE_EARLY : IDLE_DONE;
-        break;
-    case IDLE_EARLY:
-        if (!early_step(m))
-            m->idle_step = IDLE_DONE;
-        break;
-    case IDLE_DONE:
-        break;
+    } else if (!early_step(m)) {
+        m->idle_step = IDLE_DONE;
     }
 }
 
