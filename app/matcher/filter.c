@@ -76,7 +76,7 @@ static void place_probes(struct filter *filter, const struct matcher_modulus *mo
         ASSERT(moduli[i].probe.digits >= FILTER_DIGITS_MIN);
         filter->first[i] = (uint16_t)(next[i] = next_position(&moduli[i].probe, 0));
     }
-    for (uint32_t at = 1; at <= FILTER_BLOCK_DIGITS; at++) {
+    for (uint32_t at = 1; at <= FILTER_BLOCK_DIGITS; at++)
         for (uint32_t i = 0; i < count; i++) {
             if (next[i] != at)
                 continue;
@@ -85,7 +85,6 @@ static void place_probes(struct filter *filter, const struct matcher_modulus *mo
             filter->probe[filter->probe_count++] = (struct filter_probe){ (uint16_t)at, (uint16_t)next[i],
                                                                           (uint16_t)i };
         }
-    }
 }
 
 /* Returns the group of the oldest start that a probe at this position reaches. */

@@ -73,7 +73,7 @@ enum filter_part {
 
 /* A pass, and the batch at work. */
 struct filter_pass {
-    uint32_t needed, taken; /* probes */
+    uint32_t needed, taken; /* probes; none are needed until all vectors have their tables */
     uint32_t first;         /* the batch's first probe */
     uint64_t hits;          /* bits: probes of the batch that may have a candidate */
     enum filter_part part;
@@ -86,17 +86,4 @@ void filter_begin(struct filter *filter, uint32_t lanes, const struct matcher_mo
 /* Makes the next vector's tables. */
 void filter_fill(struct filter *filter, const struct matcher_modulus *moduli);
 static inline bool filter_ready(const struct filter *filter) { return filter->filled == filter->vector_count; }
-/* Begins a pass over a block whose burst has `left` digits from there. It has no probes until all vectors have their
- * tables. */
-static inline void filter_pass_begin(struct filter_pass *pass, const struct filter *filter, uint32_t left)
-{
-    pass->needed = filter_ready(filter) ? filter->needed[min_u32(left, FILTER_BLOCK_DIGITS + 1)] : 0;
-    pass->taken = 0;
-    pass->hits = 0;
-    pass->part = FILTER_WHOLE;
-}
-static inline bool filter_pass_goes_on(const struct filter_pass *pass)
-{
-    return pass->taken < pass->needed || pass->part == FILTER_BLOCK;
-}
 void filter_check(const struct filter *filter, const struct matcher_modulus *moduli);

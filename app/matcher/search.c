@@ -150,7 +150,10 @@ HOT static void block_begin(struct matcher *m, uint32_t from)
     s->earned += s->to - from;
     s->to_hash = s->hashed;
     m->ops->write(m->row + from, m->text + from, min_size(left, FILTER_BLOCK_DIGITS + 32));
-    filter_pass_begin(&m->pass, &m->filter, left);
+    m->pass.needed = filter_ready(&m->filter) ? m->filter.needed[min_u32(left, FILTER_BLOCK_DIGITS + 1)] : 0;
+    m->pass.taken = 0;
+    m->pass.hits = 0;
+    m->pass.part = FILTER_WHOLE;
 }
 
 HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
@@ -185,7 +188,7 @@ HOT static bool search_step(struct matcher *m)
     } else if (__builtin_expect(s->to_hash != 0, 0)) {
         hash_search_begin(m, (uint32_t)__builtin_ctz(s->to_hash));
         s->to_hash &= s->to_hash - 1;
-    } else if (filter_pass_goes_on(&m->pass)) {
+    } else if (m->pass.taken < m->pass.needed || m->pass.part == FILTER_BLOCK) {
         const uint32_t taken = m->pass.taken;
         m->ops->probe(&m->filter, m->row + s->from, MATCHER_HISTORY + m->burst_count - s->from,
                       s->from == MATCHER_HISTORY, &m->pass);
