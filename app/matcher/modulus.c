@@ -46,18 +46,6 @@ static struct big draw_unit(const struct big *value, const uint8_t seed[MATCHER_
     return unit;
 }
 
-/* Chooses K, the largest number with 10^K 2^16 <= M. */
-static uint32_t choose_probe_digits(const struct big *value)
-{
-    struct big reach = { { BIT(MODULUS_RESIDUE_BITS) } };
-    uint32_t digits = 0;
-    for (;; digits++) {
-        big_mul_add(&reach, 10, 0);
-        if (big_compare(&reach, value) > 0)
-            return digits;
-    }
-}
-
 /* Makes a weight of the probe, in units of 2^-32. Each is off by half a unit at most. A sum is off by the most if it
  * takes two digits by one weight, up to 99: up to n / 2 + 2 of them. */
 static void make_probe_weight(struct modulus_probe *probe, struct modulus_making *making, uint32_t at,
@@ -112,12 +100,16 @@ struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t 
     c->tail_digits = max_u32(c->exponents[0], c->exponents[1]);
     c->tolerance = 9 * (uint64_t)n;
     c->sure = big_bits(&c->value) <= MODULUS_SURE_BITS;
-    c->probe.digits = choose_probe_digits(&c->value);
+    /* K is the largest number with 10^K 2^16 <= M. */
+    struct big reach = { { 10 * BIT(MODULUS_RESIDUE_BITS) } };
+    for (; big_compare(&reach, &c->value) <= 0; c->probe.digits++) {
+        big_mul_add(&reach, 10, 0);
+        if (c->probe.digits > 0)
+            big_mul_add(&making.ahead, 10, 0);
+    }
     /* Else a muted lane would hide an answer: README, "Young starts". */
     ASSERT(c->probe.digits == 0 || c->digits > c->probe.digits + MODULUS_YOUNG_DIGITS);
 
-    for (uint32_t k = 1; k < c->probe.digits; k++)
-        big_mul_add(&making.ahead, 10, 0);
     making.power = making.tail_power = draw_unit(&c->value, seed);
     big_mod(&making.power, &making.m);
     big_mod(&making.tail_power, &making.tail);
