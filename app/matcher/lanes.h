@@ -6,9 +6,6 @@
  * returns a bit for each. _widen loads a byte for each lane. */
 #pragma once
 
-#include <immintrin.h>
-
-#include "app/matcher/simd_ops.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/hot_section.h"
@@ -266,7 +263,6 @@ static void lanes_fill_cache(struct filter *filter, const uint32_t *block, uint3
 }
 
 const struct simd_ops SIMD_OPS = {
-    .digits_min = FILTER_DIGITS_MIN,
     .lanes = LANES,
     .write = lanes_write,
     .sum = lanes_sum,

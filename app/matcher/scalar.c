@@ -36,7 +36,6 @@ static void scalar_candidates(const struct modulus_probe *probe, const uint8_t *
 }
 
 const struct simd_ops simd_ops_scalar = {
-    .digits_min = UINT32_MAX,
     .lanes = FILTER_LANES_MIN,
     .write = scalar_write,
     .candidates = scalar_candidates,

@@ -15,8 +15,7 @@ struct candidates {
 
 /* `row`: the words of the digits from the block's beginning on, and before it. */
 struct simd_ops {
-    uint32_t digits_min; /* moduli with a smaller K are hashed */
-    uint32_t lanes;      /* probes in a vector */
+    uint32_t lanes; /* probes in a vector */
 
     /* Asserts that the digits are '0'..'9'; writes them as words. `count` is rounded up to a multiple of 32 at most. */
     void (*write)(uint32_t *row, const uint8_t *digits, size_t count);

@@ -90,7 +90,8 @@ void matcher_setup_modulus(struct matcher *m, uint32_t i)
 {
     struct matcher_modulus *c = &m->moduli[i];
     ASSERT(i < m->modulus_count);
-    c->method = c->digits > m->n ? MODULUS_NONE : c->probe.digits >= m->ops->digits_min ? MODULUS_FILTER : MODULUS_HASH;
+    const bool probed = m->ops->probe != NULL && c->probe.digits >= FILTER_DIGITS_MIN;
+    c->method = c->digits > m->n ? MODULUS_NONE : probed ? MODULUS_FILTER : MODULUS_HASH;
     m->hash_moduli |= (uint32_t)(c->method == MODULUS_HASH) << i;
     for (uint32_t p = 0; p < TAIL_PRIMES && c->tail_digits > 1; p++)
         tails_provide(&m->tails, p, c->exponents[p]);
