@@ -1,6 +1,5 @@
 /* The variant for AVX2. */
 #include <immintrin.h>
-#include <string.h>
 
 #include "app/matcher/simd_ops.h"
 
@@ -31,9 +30,7 @@ static inline v32 v32_widen(const uint8_t *digits)
 }
 static inline v64 v64_widen(const uint8_t *digits)
 {
-    int four;
-    memcpy(&four, digits, sizeof four);
-    return (v64)_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(four));
+    return (v64)_mm256_cvtepu8_epi64(_mm_cvtsi32_si128((int)load_le32(digits)));
 }
 static inline v64 v64_mul_low(v64 a, v64 b) { return (v64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 
