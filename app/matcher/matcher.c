@@ -33,17 +33,17 @@ const char *matcher_simd_name(enum matcher_simd simd)
     return variants[simd].name;
 }
 
-static const char *config_fault(const struct matcher_config *config, char *message, size_t bytes)
+/* Writes a message if a bound is not kept, and returns its length, else 0. */
+static size_t config_fault(const struct matcher_config *c, char *message, size_t bytes)
 {
-    if (config->n_digits_max < 1 || config->n_digits_max > MATCHER_N_DIGITS_MAX)
-        format(message, bytes, "n=%u: must be 1..%u", config->n_digits_max, MATCHER_N_DIGITS_MAX);
-    else if (config->modulus_count < 1 || config->modulus_count > MATCHER_MODULUS_COUNT_MAX)
-        format(message, bytes, "m: %u numbers, there must be 1..%u", config->modulus_count, MATCHER_MODULUS_COUNT_MAX);
-    else if (!matcher_simd_usable(config->simd))
-        format(message, bytes, "simd=%s: this machine cannot run it", matcher_simd_name(config->simd));
-    else
-        return NULL;
-    return message;
+    if (c->n_digits_max < 1 || c->n_digits_max > MATCHER_N_DIGITS_MAX)
+        return format(message, bytes, "n=%u: must be 1..%u", c->n_digits_max, MATCHER_N_DIGITS_MAX);
+    if (c->modulus_count < 1 || c->modulus_count > MATCHER_MODULUS_COUNT_MAX)
+        return format(message, bytes, "m: %u numbers, there must be 1..%u", c->modulus_count,
+                      MATCHER_MODULUS_COUNT_MAX);
+    if (!matcher_simd_usable(c->simd))
+        return format(message, bytes, "simd=%s: this machine cannot run it", matcher_simd_name(c->simd));
+    return 0;
 }
 
 uint64_t matcher_time_burst(struct matcher *m, uint64_t *state, uint32_t count)
@@ -66,7 +66,7 @@ uint64_t matcher_time_burst(struct matcher *m, uint64_t *state, uint32_t count)
     return cycles;
 }
 
-enum { LENGTHS = 3, ROUNDS = 3, BURSTS = 24 };
+enum { LENGTHS = 3, ROUNDS = 3, BURSTS = 24, LIMIT_MS = 2 };
 static const uint32_t lengths[LENGTHS] = { 32, 100, 300 };
 
 /* Lowers the least time of a burst of each length. Takes bursts while the time lasts, one of each length at least. All
@@ -84,7 +84,6 @@ static void time_bursts(struct matcher *m, uint64_t limit_cycles, uint64_t least
  * that one that an interruption has slowed down is timed again in the next round. */
 static enum matcher_simd fastest(struct matcher *m, uint64_t tsc_khz, char *times, size_t bytes)
 {
-    enum { LIMIT_MS = 2 };
     const enum matcher_simd widest = matcher_simd_best();
     uint64_t least[MATCHER_SIMD_AVX512 + 1][LENGTHS], best_sum = UINT64_MAX;
     enum matcher_simd best = MATCHER_SIMD_SCALAR;
@@ -113,9 +112,8 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
 {
     static char message[256], times[192];
     struct matcher *m = &the_matcher;
-    const char *fault = config_fault(config, message, sizeof message);
-    if (fault != NULL)
-        return fault;
+    if (config_fault(config, message, sizeof message) > 0)
+        return message;
     memset(m, 0, sizeof *m);
     times[0] = '\0';
     m->n = config->n_digits_max;
