@@ -8,19 +8,6 @@ enum {
     PLACES_A_SLICE = 16,    /* while a modulus is added: 4 us at 512 bits */
 };
 
-void matcher_rehearsal_init(struct matcher *m, const char *const *moduli)
-{
-    for (uint32_t i = 0; i < m->modulus_count; i++) {
-        const uint32_t digits = m->moduli[i].digits;
-        if (m->moduli[i].method == MODULUS_NONE || digits > MATCHER_REHEARSAL_DIGITS)
-            continue;
-        memset(m->rehearsal, '7', MATCHER_REHEARSAL_DIGITS - digits);
-        memcpy(m->rehearsal + MATCHER_REHEARSAL_DIGITS - digits, moduli[i], digits);
-        if (m->moduli[i].method == MODULUS_FILTER)
-            break;
-    }
-}
-
 static bool can_rehearse(const struct matcher *m)
 {
     bool room = true;

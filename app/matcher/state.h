@@ -196,6 +196,3 @@ void matcher_window_finish(struct matcher *m);
 void matcher_setup_modulus(struct matcher *m, uint32_t i);
 /* Makes ready for a variant: its filter, an empty window. */
 void matcher_setup(struct matcher *m, const struct simd_ops *ops);
-
-/* Makes the burst that idle time rehearses the search with. */
-void matcher_rehearsal_init(struct matcher *m, const char *const *moduli);
