@@ -39,10 +39,7 @@
  * a bound of their own: search.c. */
 #include "app/matcher/filter.h"
 
-#include <string.h>
-
 #include "base/assert.h"
-#include "base/bytes.h"
 
 /* Muted lanes have this much added to their sums, a quarter of the range: sums of 0, and those a little above, are then
  * out of reach of each limit. */

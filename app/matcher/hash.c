@@ -1,7 +1,6 @@
 #include "app/matcher/hash.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/bytes.h"

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "base/assert.h"
-#include "base/bytes.h"
 #include "base/hot_section.h"
 
 #define INLINED static inline __attribute__((always_inline))

@@ -48,9 +48,8 @@ struct matcher_answer {
 };
 
 struct matcher;
-/* Sets up the one matcher, in static memory. NULL on success, else a message that quotes the fault and
- * stays valid.
- * The simd variant must be usable on this machine (matcher_simd_usable). */
+/* Sets up the one matcher, in static memory. NULL on success, else a message that quotes the fault and stays valid. The
+ * simd variant must be usable on this machine (matcher_simd_usable). */
 const char *matcher_init(struct matcher **matcher, const struct matcher_config *config);
 
 /* Returns the widest variant that this CPU and XCR0 allow; returns true if one is usable. SDM vol. 1 §13.3, §15.2. */

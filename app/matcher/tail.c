@@ -1,7 +1,5 @@
 #include "app/matcher/tail.h"
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/bytes.h"
 
