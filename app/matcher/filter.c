@@ -63,7 +63,7 @@ static uint32_t next_position(const struct modulus_probe *probe, uint32_t at)
     return next;
 }
 
-/* Sets the probes of all moduli, ordered by position. */
+/* Sets the probes of all moduli, ordered by position, and counts those that a block needs. */
 static void place_probes(struct filter *filter, const struct matcher_modulus *moduli, uint32_t count)
 {
     uint32_t next[MATCHER_MODULUS_COUNT_MAX] = { 0 };
@@ -73,7 +73,7 @@ static void place_probes(struct filter *filter, const struct matcher_modulus *mo
         ASSERT(moduli[i].probe.digits >= FILTER_DIGITS_MIN);
         filter->first[i] = (uint16_t)(next[i] = next_position(&moduli[i].probe, 0));
     }
-    for (uint32_t at = 1; at <= FILTER_BLOCK_DIGITS; at++)
+    for (uint32_t at = 1; at <= FILTER_BLOCK_DIGITS; at++) {
         for (uint32_t i = 0; i < count; i++) {
             if (next[i] != at)
                 continue;
@@ -82,6 +82,8 @@ static void place_probes(struct filter *filter, const struct matcher_modulus *mo
             filter->probe[filter->probe_count++] = (struct filter_probe){ (uint16_t)at, (uint16_t)next[i],
                                                                           (uint16_t)i };
         }
+        filter->needed[at + 1] = (uint16_t)filter->probe_count; /* a probe decides ends from the next digit's on */
+    }
 }
 
 /* Returns the group of the oldest start that a probe at this position reaches. */
@@ -152,11 +154,6 @@ void filter_begin(struct filter *filter, uint32_t lanes, const struct matcher_mo
     filter->row_next = filter->row;
     place_probes(filter, moduli, count);
     filter->vector_count = (filter->probe_count + lanes - 1) / lanes;
-    for (uint32_t end = 1, k = 0; end <= FILTER_BLOCK_DIGITS; end++) {
-        while (k < filter->probe_count && filter->probe[k].at == end)
-            k++;
-        filter->needed[end + 1] = (uint16_t)k; /* a probe decides ends from the next digit's on */
-    }
     const uint32_t block_words = 8 * lanes;
     filter->cache_words = ((n + 1) / 2 + block_words - 1) / block_words * block_words;
     ASSERT(filter->probe_count * filter->cache_words <= ARRAY_COUNT(filter->cache));
