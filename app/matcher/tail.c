@@ -82,25 +82,19 @@ void tails_take(struct tails *t, const uint8_t *digits, uint32_t count)
     t->next += count;
 }
 
-INLINED uint32_t count_factors(const uint8_t *digits, uint32_t count, uint32_t words, uint32_t prime)
-{
-    uint64_t number[TAIL_WORDS_MAX] = { 0 };
-    for (uint32_t i = 0; i < count; i++)
-        number_append(number, words, prime, (uint64_t)(digits[i] - '0'));
-    return number_factors(number, words, prime);
-}
-
 /* Counts the factors of a substring, and remembers them with the place after its last digit that is not 0. */
-static uint32_t pair_factors(struct tails *t, uint32_t prime, const uint8_t *digits, uint32_t count, uint64_t end)
+INLINED uint32_t pair_factors(struct tails *t, uint32_t prime, const uint8_t *digits, uint32_t count, uint64_t end)
 {
     const uint32_t zeros = tails_at(t, end)->zeros, words = t->words[prime];
     ASSERT(zeros < count);
     count -= zeros;
     struct tail_place *last = tails_at(t, end - zeros);
     if (last->pair_digits[prime] != count) {
+        uint64_t number[TAIL_WORDS_MAX] = { 0 };
+        for (uint32_t i = 0; i < count; i++)
+            number_append(number, words, prime, (uint64_t)(digits[i] - '0'));
         last->pair_digits[prime] = (uint16_t)count;
-        last->pair_factors[prime] = (uint16_t)(prime == 0 ? count_factors(digits, count, words, 0)
-                                                          : count_factors(digits, count, words, 1));
+        last->pair_factors[prime] = (uint16_t)number_factors(number, words, prime);
     }
     return last->pair_factors[prime] + zeros;
 }
@@ -110,6 +104,7 @@ uint32_t tails_missing(struct tails *t, const uint32_t exponents[TAIL_PRIMES], c
 {
     ASSERT(end <= t->next && end - count >= t->first && digits[0] != '0');
     uint32_t missing = 0;
+#pragma GCC unroll 2
     for (uint32_t p = 0; p < TAIL_PRIMES; p++) {
         const uint32_t of_end = tails_at(t, end)->factors[p], of_start = tails_at(t, end - count)->factors[p] + count;
         uint32_t factors = min_u32(of_end, of_start);
