@@ -252,12 +252,10 @@ static void lanes_fill_cache(struct filter *filter, const uint32_t *block, uint3
         const v32 c = v32_low_words(halves[2], halves[3]), d = v32_high_words(halves[2], halves[3]);
         const v32 transposed[4] = { v32_low_pairs(a, c), v32_high_pairs(a, c), v32_low_pairs(b, d),
                                     v32_high_pairs(b, d) };
-        uint32_t words[4][LANES];
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++)
-            v32_store(words[k], transposed[k]);
+        const uint32_t *words = (const uint32_t *)transposed;
         for (uint32_t k = 0; k < probes; k++)
-            memcpy(cache + k * filter->cache_words, &words[k % 4][k / 4 * 4], CACHE_GROUP_WORDS * sizeof *cache);
+            memcpy(cache + k * filter->cache_words, words + k % 4 * LANES + k / 4 * 4,
+                   CACHE_GROUP_WORDS * sizeof *cache);
     }
 }
 
