@@ -17,7 +17,7 @@ enum {
 static_assert(BOOK_SHARES_MAX == (1 << SHARES_BITS) - 1, "shares and symbol share a word");
 static_assert(BOOK_SYMBOL_COUNT_MAX <= 1 << (32 - SHARES_BITS), "shares and symbol share a word");
 static_assert(ITCH_PRICE_MAX < INT32_MAX, "price and side share a word");
-static_assert(BOOK_SYMBOL_COUNT_MAX + 0 < LOCATE_SKIPPED + 0, "a byte for each locate");
+static_assert((int)BOOK_SYMBOL_COUNT_MAX < (int)LOCATE_SKIPPED, "a byte for each locate");
 
 /* An order; without shares: a free slot. */
 struct order {
