@@ -26,7 +26,7 @@ HOT enum risk_verdict risk_check(const struct risk_limits *limits, const struct 
         return RISK_MARKET;
     if (!state->session_ready || !state->position_sure)
         return RISK_SESSION;
-    if (order->price == 0 || order->price > ITCH_PRICE_MAX)
+    if (order->price == 0 || order->price > RISK_PRICE_MAX)
         return RISK_PRICE;
     if (state->last_price == 0 || is_beyond_collar(order->price, state->last_price, limits->collar_percent))
         return RISK_COLLAR;

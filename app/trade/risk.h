@@ -8,6 +8,7 @@
 #include "app/trade/book.h"
 
 enum { RISK_RATE_MAX = 1000, RISK_OPEN_MAX = 64, RISK_SHARES_MAX = 999999, RISK_COLLAR_PERCENT_MAX = 100 };
+enum { RISK_PRICE_MAX = 1999999900 }; /* OUCH 5.0: 200,000 would be a market order */
 
 struct risk_limits {
     uint32_t collar_percent; /* from the last trade's price, up and down */

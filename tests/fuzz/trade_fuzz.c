@@ -51,7 +51,7 @@ static void check_orders(void)
             uint64_t price = load_be64(p + (enters ? 21 : 16));
             ASSERT(bytes == 3 + (enters ? OUCH_ENTER_BYTES : OUCH_REPLACE_BYTES));
             ASSERT(shares > 0 && shares <= trade_settings.risk.shares_max);
-            ASSERT(price > 0 && price <= ITCH_PRICE_MAX);
+            ASSERT(price > 0 && price <= RISK_PRICE_MAX);
             ASSERT(ouch_is_sure() && book_is_whole() && book_market_is_open());
         }
         seen_bytes += bytes;

@@ -48,7 +48,7 @@ static bool may_leave(void)
     __int128 worst = order.side == BOOK_BUY ? position + all : position - all;
     bool switches = !state.stopped && state.feed_current && state.book_whole && state.market_open
                     && state.symbol_trading && state.session_ready && state.position_sure;
-    bool of_order = order.price >= 1 && order.price <= 2000000000u && order.shares >= 1
+    bool of_order = order.price >= 1 && order.price <= 1999999900u && order.shares >= 1
                     && order.shares <= limits.shares_max
                     && (__int128)order.price * order.shares <= (__int128)limits.notional_max;
     bool near = state.last_price != 0 && price >= low && price <= high;
@@ -128,14 +128,24 @@ TEST(each_limit_holds_at_its_edge)
     assert_verdict(RISK_PASSED);
     order.price = 0;
     assert_verdict(RISK_PRICE);
-    order.price = ITCH_PRICE_MAX + 1u;
+    order.price = RISK_PRICE_MAX + 1u;
     assert_verdict(RISK_PRICE);
+}
+
+/* OUCH 5.0, "Data Types": an order at 200,000.0000, which the market data can hold, is a market order. */
+TEST(price_that_makes_a_market_order_never_leaves)
+{
+    limits.notional_max = UINT64_MAX;
+    state.last_price = order.price = ITCH_PRICE_MAX;
+    assert_verdict(RISK_PRICE);
+    state.last_price = order.price = 1999999900;
+    assert_verdict(RISK_PASSED);
 }
 
 /* All combinations of values at the edges and at the ends of the types. */
 TEST(all_combinations_of_edges_agree_with_the_rules)
 {
-    static const uint32_t prices[] = { 0, 1, 94999, 95000, 105000, 105001, ITCH_PRICE_MAX, UINT32_MAX };
+    static const uint32_t prices[] = { 0, 1, 94999, 95000, 105000, 105001, RISK_PRICE_MAX, ITCH_PRICE_MAX, UINT32_MAX };
     static const uint32_t shares[] = { 0, 1, 100, 101, UINT32_MAX }, replaced[] = { 0, 1, 100, UINT32_MAX };
     static const uint32_t lasts[] = { 0, 1, 100000, ITCH_PRICE_MAX };
     static const int64_t positions[] = { -(INT64_C(1) << 40), -301, -200, -1, 0, 99, 200, 201, INT64_C(1) << 40 };
