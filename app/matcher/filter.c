@@ -19,6 +19,7 @@
  *     at 16       ########    ########    ########    mmmm....    ........     lane 2      m weights, muted
  *     at 21       ########    ########    ########    ########    mm......     lane 3      . weights of 0
  *              <-- digits are taken from right to left, the same for each lane --
+ *     (two digits share a row: at an odd position the digit after it counts as well)
  *
  * A row of weights serves two digits, as one number, and all lanes of a vector: one load, one broadcast digit pair, one
  * multiplication. Probes of all moduli are sorted by position, so a vector's lanes begin close together. Three

@@ -48,7 +48,7 @@ struct filter {
     uint32_t probe_count, vector_count;
     uint32_t filled;                           /* vectors that have their rows */
     uint32_t limit;                            /* the largest of the probes' limits: sums up to there are hits */
-    uint16_t needed[FILTER_BLOCK_DIGITS + 2];  /* probes that a block needs, by the burst's digits from there */
+    uint16_t needed[FILTER_BLOCK_DIGITS + 2];  /* probes that a block needs, by the digits that are left */
     uint16_t first[MATCHER_MODULUS_COUNT_MAX]; /* the position of each modulus' first probe; 0: it has none */
     struct filter_probe probe[FILTER_PROBES_MAX];
     struct filter_vector vector[FILTER_VECTORS_MAX];
@@ -64,9 +64,10 @@ struct filter {
     _Alignas(64) uint32_t row[FILTER_ROW_WORDS];
 };
 
-/* The starts by which the probes of a batch have hits: search.c draws them. */
+/* The part of a batch that has been searched last: its hits are of starts there. search.c draws the parts. After
+ * FILTER_BLOCK the window's part of the same batch is still to be searched. */
 enum filter_part {
-    FILTER_WHOLE,  /* all starts */
+    FILTER_WHOLE,  /* all starts, in a batch without partial sums */
     FILTER_BLOCK,  /* the block's starts, and those at most FILTER_GROUP_BEFORE digits before */
     FILTER_WINDOW, /* the starts further back, by the cache */
 };

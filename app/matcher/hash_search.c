@@ -204,7 +204,7 @@ static bool hash_search_tail(struct matcher *m, struct hash_search *h, uint32_t 
         if (phase == RUN_ADMITS)
             run_list_short(m, h);
         else
-            run->judged = h->walk.end - end->factors[phase]; /* a level start has no more digits than the end factors */
+            run->judged = h->walk.end - end->factors[phase]; /* F(i) + L = F(j): L is F(j) at most */
     }
     if (phase == RUN_ADMITS) {
         h->walk.start = run->longer.start;
@@ -232,7 +232,7 @@ static uint32_t run_next(struct matcher *m, struct hash_search *h)
     uint32_t length = 0;
     if (run->phase < RUN_ADMITS)
         return 0;
-    do /* a short start can come from another cell */
+    do /* the cell below may begin with short starts again */
         length = hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n);
     while (length != 0 && length < c->tail_digits
            && tails_missing(&m->tails, c->exponents, m->text + h->end - length, length, m->burst_at + h->end) != 0);

@@ -101,7 +101,7 @@ HOT static void lanes_candidates(const struct modulus_probe *probe, const uint8_
     }
 }
 
-/* Up to three vectors of probes. The one with the latest positions is first: it starts with the latest digits. */
+/* Up to three vectors of probes, the last one first: it starts with the latest digits. */
 struct batch {
     v32 sum[FILTER_BATCH], least[FILTER_BATCH]; /* the sums, and the least ones so far */
     const uint32_t *row[FILTER_BATCH], *digits; /* the next group's rows of weights, and its digits */

@@ -97,8 +97,8 @@ struct matcher_stats {
     uint64_t moduli, moduli_pending; /* searched for; being added */
     uint64_t digits, bursts, answers, early_answers;
     uint64_t candidates_refuted;       /* answers that were no multiples, by exact arithmetic off the path */
-    uint64_t candidates_unchecked;     /* answers that were not checked exactly: the next burst came first */
-    uint64_t filter_overflows;         /* a modulus had too many candidates in a burst and was hashed */
+    uint64_t candidates_unchecked;     /* answers not checked exactly: too many, or the next burst came */
+    uint64_t filter_overflows;         /* a modulus had too many candidates, and was hashed */
     uint64_t early_right, early_wrong; /* early answers whose digits came, or came differently */
     const char *simd, *simd_times;     /* the variant at work; the variants' times, if they were compared */
 };

@@ -1,4 +1,4 @@
-/* The search of a burst: block by block, first the moduli that are hashed, then the filter's probes.
+/* The search of a burst: the window's candidates, then block by block the moduli that are hashed and the probes.
  *
  * The problem: hand out each answer at once and only once, and poll the ring often, whatever the digits are.
  *
@@ -84,8 +84,8 @@ static NOT_HOT void overflow(struct matcher *m, uint32_t i)
     m->stats.filter_overflows++;
 }
 
-/* Verifies listed candidates for the ends after + 1 .. last. Returns false if they are too many, or more than the
- * modulus can pay for. */
+/* Verifies listed candidates for the ends after + 1 .. last. Returns false if they are too many,
+ * if the queue may not hold their answers, or if the modulus cannot pay. */
 HOT static bool verify_list(struct matcher *m, uint32_t i, const struct candidates *list, uint32_t after, uint32_t last)
 {
     const uint32_t count = list->count;
@@ -171,7 +171,7 @@ HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
     m->burst_count = (uint32_t)count;
     m->stats.bursts++;
     m->stats.digits += count;
-    s->work_max = s->work + MATCHER_WORK_MAX / 2;
+    s->work_max = s->work + MATCHER_WORK_MAX / 2; /* the ring waits for the first matcher_next as well */
     block_begin(m, MATCHER_HISTORY);
     if (m->window_any || (m->window_multiple && m->text[MATCHER_HISTORY] == '0'))
         verify_window(m);
@@ -197,7 +197,7 @@ HOT static bool search_step(struct matcher *m)
             verify_batch(m);
     } else if (s->to < MATCHER_HISTORY + m->burst_count) {
         block_begin(m, s->to);
-        s->work_max = s->work;
+        s->work_max = s->work; /* matcher_next returns after each block */
     } else {
         return false;
     }

@@ -2,7 +2,7 @@
  *
  * Words: `from` and `to` bound a range of text indices, `to` excluded. A start and an end bound a substring in the same
  * way. A place is a text index plus burst_at, so the stream's position plus MATCHER_HISTORY; it is never negative. A
- * probe stands at a position of the block. */
+ * table of residues has numbers of its own for places, from `first` on. A probe stands at a position of the block. */
 #pragma once
 
 #include "app/matcher/filter.h"
@@ -45,8 +45,8 @@ struct matcher_pair {
 };
 
 /* The ends within a run of zeros, for one modulus with a tail. All have the same residue, and the starts that the tail
- * admits become more with each zero. A start is judged once: `list` keeps from which end on it is an answer. Places are
- * those of the modulus' table. */
+ * admits become more with each zero. A start is judged once: `list` keeps from which end on it is an answer. Starts
+ * and ends are numbers of the modulus' table. */
 struct tail_run {
     uint32_t base; /* the place before the zeros; 0: none */
     /* The first prime of which the end lacks factors (as an index: 0 for 2, 1 for 5), or it has all of both. */
@@ -54,7 +54,7 @@ struct tail_run {
     /* RUN_ADMITS: the walk goes on from here when all listed starts are done: just before its first long start. Zeros
      * insert no start and keep the key, so it serves each later end of the run. */
     struct hash_walk longer;
-    uint32_t judged; /* in the other phases: no earlier start is left to judge */
+    uint32_t judged; /* RUN_LACKS_2, _5: the earliest start that may still be judged */
     uint32_t count;
     struct {
         uint32_t start, ready;
@@ -79,7 +79,8 @@ struct burst_search {
     bool open;         /* there may be answers that are not handed out yet */
     uint32_t from, to; /* the block at work */
 
-    /* Bits: moduli that are hashed from this block on, and those that are still to be hashed in this block. */
+    /* Bits: moduli that are hashed from this block on, at first hash_moduli and window_hashed; and those of them that
+     * are still to be hashed in this block. */
     uint32_t hashed, to_hash;
     /* The credit that each modulus has earned so far, and what it has spent or lost by the maximum. */
     uint64_t earned, spent[MATCHER_MODULUS_COUNT_MAX];

@@ -21,7 +21,7 @@ struct tail_place {
     uint16_t pair_digits[TAIL_PRIMES], pair_factors[TAIL_PRIMES];
 };
 
-/* Places are positions of the stream. Digits before the place `first` count as zeros. */
+/* Places are those of struct matcher. Digits before the place `first` count as zeros. */
 struct tails {
     uint32_t words[TAIL_PRIMES]; /* 0: no modulus has the factor */
     uint64_t first, next;        /* the places that are known; 0: none */
