@@ -622,7 +622,7 @@ HOT static inline void take_event(const struct transport_event *event, uint64_t 
 /* ---- timers ---- */
 
 /* Notes what keeps the strategy from looking after its orders, and cancels them. */
-static void watch(uint64_t now_ns)
+NOT_HOT static void watch(uint64_t now_ns)
 {
     static const char unsure[] = "a response contradicts the orders";
     const uint64_t heard_ns = mold_heard_ns();
@@ -731,6 +731,11 @@ HOT enum program_verdict trade_turn(uint64_t now_ns)
 {
     struct transport_event event;
     unsigned events = 0;
+    /* After a pause of the machine the frames in the ring are as old as the pause. */
+    if (__builtin_expect(now_ns > trade.turn_ends_ns + trade_settings.feed_timeout_ns, 0)) {
+        watch(now_ns);
+        trade.next_poll_ns = now_ns + POLL_NS;
+    }
     trade.turn_ends_ns = now_ns + TURN_NS;
     while (transport_poll(now_ns, &event)) {
         take_event(&event, now_ns);

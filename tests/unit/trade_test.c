@@ -429,6 +429,18 @@ TEST(lost_feed_cancels_and_stops_until_it_is_back)
     assert_int_equal(c->sent_bytes - seen_bytes, ENTER_BYTES);
 }
 
+/* The frames in the ring are as old as the pause. */
+TEST(machine_that_stood_still_for_the_feeds_timeout_orders_nothing_from_its_ring)
+{
+    now_ns += 4 * NS_PER_S;
+    trigger(10);
+    trigger(11);
+    assert_true(has_sent_nothing());
+    assert_int_equal(counter("trade.feed_losses"), 1);
+    pass(2 * NS_PER_MS);
+    assert_true(fake.connections[orders].sent_bytes > seen_bytes + ENTER_BYTES);
+}
+
 TEST(doubt_of_the_books_or_the_positions_cancels_open_orders)
 {
     for (int row = 0; row < 3; row++) {
