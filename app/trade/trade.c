@@ -513,6 +513,7 @@ static void take_snapshot(uint64_t now_ns)
     struct bytes message;
     enum soup_event event;
     while ((event = link_next(&trade.snapshot, &message, now_ns)) != SOUP_NOTHING) {
+        trade.snapshot.wanted &= event != SOUP_NEW_SESSION; /* the first message is missing */
         if (event != SOUP_MESSAGE || !trade.snapshot.wanted)
             continue;
         if (message.count > 0 && message.data[0] == 'G')

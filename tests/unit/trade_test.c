@@ -631,8 +631,8 @@ static void snapshot(int id, uint32_t bytes)
     turn(1000);
 }
 
-/* Waits for the connection to the snapshots, and logs in there. Returns the connection. */
-static int await_snapshot(void)
+/* Waits for the connection to the snapshots, and logs in there, at a message. Returns the connection. */
+static int await_snapshot_at(uint64_t first)
 {
     for (int i = 0; i < 3000 && fake_to(SNAPSHOT) < 0; i++) {
         if (i % 100 == 0)
@@ -643,10 +643,12 @@ static int await_snapshot(void)
     assert_true(id >= 0 && mold_is_lost());
     fake_connected(id);
     pass(3 * NS_PER_MS);
-    fake_data(id, packet, soup_accepted(packet, "SNAP", 1));
+    fake_data(id, packet, soup_accepted(packet, "SNAP", first));
     turn(1000);
     return id;
 }
+
+static int await_snapshot(void) { return await_snapshot_at(1); }
 
 TEST(gap_that_stays_is_closed_by_a_snapshot)
 {
@@ -696,6 +698,18 @@ TEST(malformed_end_of_a_snapshot_makes_it_load_anew)
     end_snapshot(id, "                  10");
     assert_true(mold_is_current() && book_is_whole());
     assert_int_equal(book_top(0)->price[BOOK_BUY], PRICE - 9000);
+}
+
+TEST(snapshot_without_its_beginning_is_loaded_again)
+{
+    sequence += 3;
+    feed(itch_add(m, LOCATE, 50, 'B', 10, PRICE - 9000));
+    end_snapshot(await_snapshot_at(2), "                  10");
+    assert_true(mold_is_lost());
+    int id = await_snapshot();
+    snapshot(id, itch_directory(m, LOCATE, "AAAA"));
+    end_snapshot(id, "                  10");
+    assert_true(mold_is_current() && book_is_whole());
 }
 
 TEST(number_of_a_snapshots_end_may_be_padded)
