@@ -93,6 +93,7 @@ static void begin(void)
     settings_add(&settings, "fuzz", words, sizeof words - 1);
     ASSERT(settings_finish(&settings));
     fake_reset();
+    fake.rehearses = true;
     stats_clear();
     now_ns = NS_PER_S;
     sequence = 1;
