@@ -35,11 +35,11 @@ HOT enum risk_verdict risk_check(const struct risk_limits *limits, const struct 
     if ((uint64_t)order->price * order->shares > limits->notional_max)
         return RISK_NOTIONAL;
     uint64_t more = order->shares > order->replaced_shares ? order->shares - order->replaced_shares : 0;
-    int64_t open = (int64_t)(state->open_shares[order->side] + more);
-    int64_t worst = order->side == BOOK_BUY ? state->position + open : state->position - open;
-    if (worst > (int64_t)limits->position_max || worst < -(int64_t)limits->position_max)
+    int64_t held = order->side == BOOK_BUY ? state->position : -state->position;
+    int64_t worst = held + (int64_t)(state->open_shares[order->side] + more);
+    if (worst > (int64_t)limits->position_max)
         return RISK_POSITION;
-    if (order->side == BOOK_SELL && worst < 0 && !limits->may_sell_short)
+    if (order->side == BOOK_SELL && worst > 0 && !limits->may_sell_short)
         return RISK_SHORT;
     if (order->replaced_shares == 0 && state->open_count >= limits->open_max)
         return RISK_OPEN;

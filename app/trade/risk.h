@@ -49,7 +49,7 @@ struct risk_order {
 enum risk_verdict { RISK_PASSED, RISK_LIMITS(RISK_VERDICT) RISK_VERDICT_COUNT };
 /* clang-format on */
 
-/* Returns RISK_PASSED, or the first limit that the order breaks. The position is the worst that may come: all live
- * orders of the side are executed, and this one. */
+/* Returns RISK_PASSED, or the first limit that the order breaks. The position is the worst that may come on the order's
+ * side: all live orders of the side are executed, and this one. */
 enum risk_verdict risk_check(const struct risk_limits *limits, const struct risk_state *state,
                              const struct risk_order *order);

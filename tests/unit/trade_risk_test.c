@@ -45,15 +45,15 @@ static bool may_leave(void)
     __int128 price = (__int128)order.price * 100, position = state.position;
     __int128 extra = order.shares - (__int128)order.replaced_shares;
     __int128 all = (__int128)state.open_shares[order.side] + (extra > 0 ? extra : 0);
-    __int128 worst = order.side == BOOK_BUY ? position + all : position - all;
+    __int128 worst = order.side == BOOK_BUY ? position + all : all - position; /* bought, or sold short */
     bool switches = !state.stopped && state.feed_current && state.book_whole && state.market_open
                     && state.symbol_trading && state.session_ready && state.position_sure;
     bool of_order = order.price >= 1 && order.price <= 1999999900u && order.shares >= 1
                     && order.shares <= limits.shares_max
                     && (__int128)order.price * order.shares <= (__int128)limits.notional_max;
     bool near = state.last_price != 0 && price >= low && price <= high;
-    bool held = worst <= (__int128)limits.position_max && -worst <= (__int128)limits.position_max
-                && (order.side == BOOK_BUY || worst >= 0 || limits.may_sell_short);
+    bool held = worst <= (__int128)limits.position_max
+                && (order.side == BOOK_BUY || worst <= 0 || limits.may_sell_short);
     bool free = order.replaced_shares > 0 || state.open_count < limits.open_max;
     bool slow = state.rate_ns == 0 || state.rate_ns + NS_PER_S <= state.now_ns;
     return switches && of_order && near && held && free && slow;
@@ -140,6 +140,22 @@ TEST(price_that_makes_a_market_order_never_leaves)
     assert_verdict(RISK_PRICE);
     state.last_price = order.price = 1999999900;
     assert_verdict(RISK_PASSED);
+}
+
+/* A start with a lower limit than the account's position: the way back is free. */
+TEST(order_against_a_position_beyond_the_limit_passes)
+{
+    state.position = -701;
+    assert_verdict(RISK_PASSED);
+    state.position = 701;
+    assert_verdict(RISK_POSITION);
+    order.side = BOOK_SELL;
+    limits.may_sell_short = false;
+    assert_verdict(RISK_PASSED);
+    state.open_shares[BOOK_SELL] = 602;
+    assert_verdict(RISK_SHORT);
+    state.position = -701;
+    assert_verdict(RISK_POSITION);
 }
 
 /* All combinations of values at the edges and at the ends of the types. */
