@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "tests/lib/fake_transport.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 #include "tests/lib/trade_messages.h"
 
@@ -237,6 +238,119 @@ TEST(rehearsals_touch_no_order_that_stands)
     assert_true(has_sent_nothing());
     assert_int_equal(ouch_levels.open, 2);
     assert_int_equal(ouch_counters.cancelled + ouch_counters.replaced, 0);
+}
+
+/* Answers the newest order of a side, or its replacement: the exchange's choice is random. */
+static void answer_order(void)
+{
+    const struct ouch_order *o = &ouch_symbol(0)->own[random_below(BOOK_SIDE_COUNT)];
+    const char letter = o->side == BOOK_BUY ? 'B' : 'S';
+    if (o->state == OUCH_SENT && o->next_reference != 0)
+        respond(ouch_replaced_by(m, o->reference, o->next_reference, letter, o->next_shares, "AAAA", o->price));
+    else if (o->state == OUCH_SENT && random_below(8) == 0)
+        respond(ouch_response(m, 'J', o->reference, 29));
+    else if (o->state == OUCH_SENT)
+        respond(ouch_accepted(m, o->reference, letter, o->open_shares, "AAAA", o->price, 'L'));
+    else if (o->state == OUCH_OPEN && random_below(2) == 0)
+        respond(ouch_executed(m, o->reference, 1 + (uint32_t)random_below(o->open_shares), o->price, random_next()));
+    else if (o->state == OUCH_OPEN)
+        respond(ouch_decrement(m, o->reference, o->open_shares));
+}
+
+static uint64_t added; /* the reference of the book's latest order; 0: deleted */
+
+/* Does something to the program at random. */
+static void act(void)
+{
+    struct fake_connection *c = &fake.connections[orders];
+    const uint32_t price = PRICE + (uint32_t)random_below(200) * 100 - 10000;
+    switch (random_below(32)) {
+    case 0: /* lost on both lines, for good */
+        sequence += random_below(20) == 0;
+        break;
+    case 1: /* there is no message area, or no window */
+        c->no_message = random_below(4) == 0;
+        c->window_bytes = random_below(4) == 0 ? c->sent_bytes + 20 : UINT32_MAX;
+        break;
+    case 2:
+        trade_set(text_of(random_below(3) == 0 ? "stop" : "start"));
+        break;
+    case 3:
+        spent_ns = random_below(2) * 20 * NS_PER_US;
+        break;
+    case 4: /* line B is a message ahead */
+        send_feed(5002, MOLD_TEST_SESSION, sequence + 1, itch_trade(m, LOCATE, price));
+        break;
+    case 5:
+        feed(itch_action(m, LOCATE, random_below(8) == 0 ? 'H' : 'T'));
+        break;
+    case 6:
+        turn(random_below(200) * NS_PER_MS);
+        break;
+    case 7:
+        feed(itch_trade(m, LOCATE, price));
+        break;
+    case 8:
+    case 9:
+    case 10:
+        added = sequence + 100;
+        feed(itch_add(m, LOCATE, added, random_below(2) == 0 ? 'B' : 'S', 50, price));
+        break;
+    case 11:
+        if (added != 0)
+            feed(itch_reduce(m, ITCH_DELETE, LOCATE, added, 0));
+        added = 0;
+        break;
+    case 12:
+    case 13:
+    case 14:
+        answer_order();
+        break;
+    default:
+        turn(REHEARSAL_SLICE_NS);
+    }
+}
+
+/* Returns a sum of the bytes sent, of the message area and of the counters. */
+static uint64_t sum_of_all(void)
+{
+    struct counter c;
+    const struct fake_connection *sent = &fake.connections[orders];
+    uint64_t sum = mold_next_deadline_ns();
+    for (uint32_t i = 0; i < sent->sent_bytes; i++)
+        sum = sum * 31 + (uint8_t)sent->sent[i];
+    for (size_t i = 0; i < TRANSPORT_MESSAGE_BYTES_MAX; i++)
+        sum = sum * 31 + sent->message[i];
+    for (size_t i = 0; stats_counter(NULL, i, &c); i++)
+        sum = sum * 31 + *c.value;
+    return sum;
+}
+
+TEST(rehearsals_change_nothing_in_any_state)
+{
+    enum { GAMES = 24, ACTS = 400 };
+    static uint64_t sums[ACTS];
+    random_seed(1);
+    for (int game = 0; game < GAMES; game++) {
+        const uint64_t seed = random_next();
+        for (int pass = 0; pass < 2; pass++) {
+            random_state = seed;
+            added = 0;
+            start_session(game % 2 == 0 ? "strategy=join risk.short=on" : "strategy=take take.buy=100 take.sell=100.5",
+                          1);
+            open_market();
+            fake.rehearses = pass == 1;
+            for (int i = 0; i < ACTS; i++) {
+                act();
+                if (pass == 0)
+                    sums[i] = sum_of_all();
+                else if (sums[i] != sum_of_all())
+                    fail_msg("game %d: act %d differs", game, i);
+            }
+            assert_true(pass == 0 || fake.rehearsed_bytes > ENTER_BYTES);
+        }
+        random_state = seed;
+    }
 }
 
 TEST(line_b_brings_what_line_a_has_lost_and_no_order_leaves_twice)
