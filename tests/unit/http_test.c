@@ -178,6 +178,12 @@ static const struct {
     { "HTTP/1.1 2000 OK\r\n\r\n", "bad: not a status line" },
     { "HTTP/1.1 +20 OK\r\n\r\n", "bad: not a status line" },
     { "HTTP/11.1 200 OK\r\n\r\n", "bad: not a status line" },
+    { "HTTP/x.1 200 OK\r\n\r\n", "bad: not a status line" },
+    { "HTTP/1.x 200 OK\r\n\r\n", "bad: not a status line" },
+    { "HTTP/1-1 200 OK\r\n\r\n", "bad: not a status line" },
+    { "HTTP/1.1-200 OK\r\n\r\n", "bad: not a status line" },
+    { "HTTP/1.1 2x0 OK\r\n\r\n", "bad: not a status line" },
+    { "HTTP/1.1 20x OK\r\n\r\n", "bad: not a status line" },
     { "12345678901234567890\r\n\r\n", "bad: not a status line" },
     { "\x16\x03\x01\r\n", "" },
 
