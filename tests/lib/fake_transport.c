@@ -356,12 +356,12 @@ bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_por
     return true;
 }
 
-void transport_idle(uint64_t now_ns) { (void)now_ns; }
+__attribute__((weak)) void transport_idle(uint64_t now_ns) { (void)now_ns; }
 void transport_warm(void) { fake.warmed_count++; }
 uint64_t transport_next_deadline_ns(void) { return UINT64_MAX; }
 const struct transport_network *transport_network(void) { return &fake.network; }
 
-bool transport_counter_group(size_t index, struct counter_group *group)
+__attribute__((weak)) bool transport_counter_group(size_t index, struct counter_group *group)
 {
     (void)index;
     (void)group;

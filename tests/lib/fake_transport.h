@@ -1,4 +1,5 @@
-/* A fake transport. The test queues the events, and reads the bytes sent. Time is an argument of the test. */
+/* A fake transport. The test queues the events, and reads the bytes sent. Time is an argument of the test. A test may
+ * define transport_idle and transport_counter_group itself; transport_init is the test's in any case. */
 #pragma once
 
 #include <stdbool.h>
