@@ -70,8 +70,11 @@ static void find_network(const struct start_platform *platform)
             return;
         log_line("network: no %s within %s; trying the next card", network->waiting_for,
                  is_limited ? "half of net.timeout=" : "30 s");
-        platform->device->link_up = false;
-        transport_idle(platform->now_ns());
+        /* Again if the device's poll has read the link as up before the stack saw it go. */
+        do {
+            platform->device->link_up = false;
+            transport_idle(platform->now_ns());
+        } while (platform->device->link_up);
         platform->card_next();
         capture_attach(platform->device);
     }
