@@ -28,9 +28,12 @@ enum {
 
 struct cpu cpu;
 static bool has_pm_timer, has_pit;
+/* The PM timer's count from which on its rate rises, by 0.7 % in 20 ms. 0: never. */
+static uint64_t drift_from;
 static uint16_t pit_latch;
 static bool pit_high_next;
-static struct pvclock_vcpu_time_info host_says; /* written whenever the page is switched on */
+static struct pvclock_vcpu_time_info host_says;  /* written whenever the page is switched on */
+static struct pvclock_wall_clock host_says_wall; /* written when it is asked for */
 static uint64_t log_begin;
 
 struct acpi_register acpi_pm_timer(uint32_t *width_bits)
@@ -51,8 +54,10 @@ static uint64_t ticks(uint32_t hz) { return (uint64_t)((unsigned __int128)cycles
 static uint32_t port_value(uint16_t port, uint32_t bytes, uint32_t kept)
 {
     (void)bytes;
-    if (port == PM_PORT && has_pm_timer)
-        return (uint32_t)ticks(PM_HZ) & 0xffffff;
+    if (port == PM_PORT && has_pm_timer) {
+        const uint64_t count = ticks(PM_HZ), since = drift_from == 0 ? 0 : count - drift_from;
+        return (uint32_t)(count + since * since / (20 * 1000 * 1000)) & 0xffffff;
+    }
     if (port != PIT_DATA || !has_pit)
         return kept;
     pit_high_next = !pit_high_next;
@@ -74,9 +79,20 @@ static void page_put(void)
 
 static void msr_written(uint32_t msr, uint64_t value)
 {
+    if (msr == MSR_KVM_WALL_CLOCK_NEW) { /* the guest's physical address, at a multiple of 4 */
+        assert_int_equal(value % 4, 0);
+        memcpy((void *)(uintptr_t)value, &host_says_wall, sizeof host_says_wall);
+        return;
+    }
     assert_int_equal(msr, MSR_KVM_SYSTEM_TIME_NEW);
     assert_int_equal(value, (uintptr_t)&page | KVM_SYSTEM_TIME_ENABLE);
     page_put();
+}
+
+static void msr_unknown(uint32_t msr, uint64_t value)
+{
+    (void)value;
+    fail_msg("MSR %#x is not there", msr);
 }
 
 BEFORE_EACH()
@@ -90,7 +106,9 @@ BEFORE_EACH()
     memset(&noted, 0, sizeof noted);
     memset(&hypervisor, 0, sizeof hypervisor);
     host_says = (struct pvclock_vcpu_time_info){ .tsc_to_system_mul = UINT32_C(1) << 31 }; /* half a ns a cycle */
+    host_says_wall = (struct pvclock_wall_clock){ 2, 1700000000, 999999999 };
     has_pm_timer = has_pit = true;
+    drift_from = 0;
     pit_high_next = false;
     cpu.tsc_invariant = true;
     log_begin = log_end();
@@ -224,6 +242,32 @@ TEST(claim_of_leaf_0x16_is_checked_as_well)
     expect_clock("acpi pm timer", TRUE_KHZ);
 }
 
+TEST(measurements_that_never_agree_count_only_where_there_is_no_claim)
+{
+    drift_from = ticks(PM_HZ);
+    assert_true(clock_init());
+    assert_string_equal(clock_source(), "acpi pm timer");
+    assert_in_range(clock_tsc_khz(), 1, TRUE_KHZ - TRUE_KHZ / 100); /* the last one's */
+    add_claim();
+    drift_from = ticks(PM_HZ);
+    expect_clock("cpuid 0x15", CLAIMED_KHZ);
+    assert_true(logged("which nothing confirms"));
+}
+
+/* SDM vol. 2, CPUID leaf 0x15: the ratio is not enumerated if EBX is 0, and EAX divides. */
+TEST(claim_without_a_ratio_is_none)
+{
+    static const struct cpuid ratios[] = { { 2, 0, 0, 0 }, { 0, 288, 25000000, 0 } };
+    has_pm_timer = has_pit = false;
+    for (size_t i = 0; i < ARRAY_COUNT(ratios); i++) {
+        fake_cpu_reset();
+        fake_cpu_leaf(0, (struct cpuid){ .eax = 0x16 });
+        fake_cpu_leaf(0x15, ratios[i]);
+        fake_cpu_leaf(0x16, (struct cpuid){ .eax = CLAIMED_KHZ / 1000 });
+        assert_false(clock_init());
+    }
+}
+
 TEST(claim_of_cpuid_without_a_timer_gives_way_to_the_measurement_of_linux)
 {
     add_claim();
@@ -320,6 +364,80 @@ TEST(page_that_is_being_written_is_not_read)
     page.version++;
     clock_follow_host();
     assert_int_equal(clock_tsc_khz(), 4000000);
+}
+
+/* Linux Documentation/virt/kvm/x86/msr.rst, MSR_KVM_SYSTEM_TIME_NEW: the steps from cycles to nanoseconds. */
+TEST(time_of_the_host_is_that_of_the_page_and_the_cycles_since)
+{
+    static const struct {
+        int8_t shift;
+        uint64_t ns;
+    } rows[] = { { 0, 500 }, { 1, 1000 }, { -1, 250 } };
+    const uint64_t since_cycles = UINT64_C(1000000000) * NS_PER_S;
+    uint64_t ns;
+    add_kvm(FIRST_BASE);
+    hypervisor_find();
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        host_says.tsc_shift = rows[i].shift;
+        host_says.system_time = 7 * NS_PER_S;
+        host_says.tsc_timestamp = cycles_now() - since_cycles;
+        assert_true(kvmclock_now_ns(&ns));
+        const uint64_t least_ns = host_says.system_time + since_cycles / 1000 * rows[i].ns;
+        assert_in_range(ns, least_ns, least_ns + 10 * NS_PER_S);
+    }
+}
+
+/* Linux Documentation/virt/kvm/x86/msr.rst, MSR_KVM_WALL_CLOCK_NEW: the page has the wall clock of the start, to which
+ * the time since is added. */
+TEST(wall_clock_is_that_of_the_start_and_the_time_since)
+{
+    uint64_t before_ns, ns, after_ns;
+    add_kvm(FIRST_BASE);
+    hypervisor_find();
+    host_says.system_time = 7 * NS_PER_S;
+    host_says.tsc_timestamp = cycles_now();
+    assert_true(kvmclock_now_ns(&before_ns));
+    assert_true(kvmclock_wall_ns(&ns));
+    assert_true(kvmclock_now_ns(&after_ns));
+    const uint64_t start_ns = 1700000000 * NS_PER_S + 999999999;
+    assert_in_range(ns, start_ns + before_ns, start_ns + after_ns);
+    host_says_wall.version++; /* the host is writing */
+    assert_false(kvmclock_wall_ns(&ns));
+    host_says_wall = (struct pvclock_wall_clock){ .version = 2 }; /* a host that does not know the time */
+    assert_false(kvmclock_wall_ns(&ns));
+}
+
+/* A write of an MSR that is not there is a trap. */
+TEST(without_kvmclock_neither_page_is_asked_for)
+{
+    uint64_t ns;
+    fake_cpu_msr_written = msr_unknown;
+    for (int i = 0; i < 2; i++) {
+        hypervisor_find();
+        assert_int_equal(kvmclock_tsc_khz(), 0);
+        assert_false(kvmclock_now_ns(&ns));
+        assert_false(kvmclock_wall_ns(&ns));
+        add_hypervisor(FIRST_BASE, FIRST_BASE + 1, "KVMKVMKVM\0\0\0"); /* without the feature */
+    }
+}
+
+TEST(page_that_is_never_whole_gives_no_time)
+{
+    uint64_t ns;
+    add_kvm(FIRST_BASE);
+    hypervisor_find();
+    page.version = 1; /* odd: the host is writing, and page_put keeps it */
+    assert_false(kvmclock_now_ns(&ns));
+    assert_false(kvmclock_wall_ns(&ns));
+    assert_int_equal(kvmclock_tsc_khz(), 0);
+}
+
+TEST(spin_lasts_at_least_its_time)
+{
+    expect_clock("acpi pm timer", TRUE_KHZ);
+    const uint64_t before_ns = clock_now_ns();
+    clock_spin_us(100);
+    assert_in_range(clock_now_ns() - before_ns, 100 * NS_PER_US, UINT64_MAX);
 }
 
 TEST(encrypted_memory_is_named)

@@ -112,6 +112,28 @@ TEST(second_that_passes_meanwhile_is_never_half_read)
     }
 }
 
+static uint8_t read_running(uint8_t index)
+{
+    registers[0] = index == 0 ? (registers[0] + 1) % 60 : registers[0];
+    return read_register(index);
+}
+
+static int reads_until_gone; /* then the bus reads as ones */
+static uint8_t read_leaving(uint8_t index) { return reads_until_gone-- > 0 ? read_register(index) : 0xff; }
+
+TEST(date_counts_only_if_two_whole_readings_agree)
+{
+    enum { READING = 9 }; /* registers, A and B among them */
+    uint64_t ns;
+    set(0x06, (const uint8_t[]){ 59, 58, 23, 21, 11, 26, 20 });
+    assert_false(rtc_read(read_running, 50, &ns));
+    for (int reads = 0; reads <= 2 * READING; reads++) {
+        set(0x06, (const uint8_t[]){ 59, 58, 23, 21, 11, 26, 20 });
+        reads_until_gone = reads;
+        assert_int_equal(rtc_read(read_leaving, 50, &ns), reads == 2 * READING);
+    }
+}
+
 TEST(machine_without_rtc_is_reported)
 {
     memset(registers, 0xff, sizeof registers);
