@@ -459,9 +459,11 @@ TEST(capture_is_hidden_unless_it_is_to_be_served)
     assert_has(ask("GET /capture HTTP/1.1\r\nHost: x\r\n\r\n"), "HTTP/1.1 404 Not Found\r\n");
 }
 
-/* Overwrites the ring, again and again, while the second CPU renders it. Each frame in the file is whole. */
+/* Overwrites the ring, again and again, while the second CPU renders it. Each frame in the file is whole. While the
+ * second CPU is busy elsewhere a file may hold no frame: then there are more rounds. */
 TEST(two_cpus_make_whole_captures)
 {
+    enum { ROUNDS_MIN = 40, ROUNDS_MAX = 10000, PACKETS_MIN = 100 };
     pthread_t thread;
     struct transport_event event;
     size_t packets = 0;
@@ -470,7 +472,7 @@ TEST(two_cpus_make_whole_captures)
         capture_frame(i);
     serving = true;
     assert_int_equal(pthread_create(&thread, NULL, second_cpu, NULL), 0);
-    for (unsigned round = 0; round < 40; round++) {
+    for (unsigned round = 0; round < ROUNDS_MIN || (packets < PACKETS_MIN && round < ROUNDS_MAX); round++) {
         int id = fake_accepted(PORT);
         fake_text(id, "GET /capture HTTP/1.1\r\nHost: x\r\n\r\n");
         for (uint8_t i = 0; !fake.connections[id].closed_by_us; i++) {
@@ -495,7 +497,7 @@ TEST(two_cpus_make_whole_captures)
     }
     __atomic_store_n(&serving, false, __ATOMIC_RELEASE);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_true(packets > 100);
+    assert_true(packets >= PACKETS_MIN);
 }
 
 TEST(without_a_port_there_is_no_listener)
