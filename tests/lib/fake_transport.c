@@ -153,7 +153,7 @@ void transport_rehearsal_abandon(void) { rehearsal = NULL; }
 static bool poll_rehearsal(struct transport_event *event)
 {
     const bool is_datagram = rehearsal->kind == TRANSPORT_REHEARSAL_DATAGRAM;
-    if (rehearsal_taken || (!is_datagram && rehearsal->kind != TRANSPORT_REHEARSAL_SEGMENT))
+    if (rehearsal_taken || fake.rehearsal_lost || (!is_datagram && rehearsal->kind != TRANSPORT_REHEARSAL_SEGMENT))
         return false;
     rehearsal_taken = true;
     *event = (struct transport_event){
@@ -341,18 +341,17 @@ bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_por
     if (fake.refuse_udp || bytes > TRANSPORT_DATAGRAM_BYTES_MAX
         || bytes + TRANSPORT_DATAGRAM_HEAD_BYTES > fake.network.mtu_bytes)
         return false;
-    if (rehearsal != NULL) {
+    struct fake_datagram *d = &fake.rehearsed;
+    if (rehearsal != NULL)
         fake.rehearsed_bytes += (uint32_t)bytes;
-        return true;
-    }
-    if (fake.datagram_count < FAKE_DATAGRAM_COUNT) {
-        struct fake_datagram *d = &fake.datagrams[fake.datagram_count];
+    else
+        d = fake.datagram_count++ < FAKE_DATAGRAM_COUNT ? &fake.datagrams[fake.datagram_count - 1] : NULL;
+    if (d != NULL) {
         *d = (struct fake_datagram){
             .address = to_address, .from_port = from_port, .to_port = to_port, .bytes = (uint32_t)bytes
         };
         memcpy(d->data, data, bytes);
     }
-    fake.datagram_count++;
     return true;
 }
 

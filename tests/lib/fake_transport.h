@@ -47,6 +47,8 @@ struct fake {
     uint32_t rehearsal_count;         /* calls of transport_rehearsal_begin */
     uint32_t rehearsed_bytes;         /* given to transport_send and transport_udp_send in rehearsals */
     bool rehearses;                   /* the test's: there are rehearsals */
+    bool rehearsal_lost;              /* the test's: their made-up frames bring no event */
+    struct fake_datagram rehearsed;   /* the last that a rehearsal sent */
     uint16_t listening;               /* the port last given to transport_listen */
     bool refuse_connect, refuse_listen, refuse_udp_bind, refuse_udp, refuse_join;
     uint32_t groups[TRANSPORT_GROUP_COUNT_MAX], group_count; /* joined */

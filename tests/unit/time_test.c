@@ -1,0 +1,98 @@
+/* app/time/program.c over a transport that the test plays. */
+#include "app/program.h"
+#include "app/service/rehearsal.h"
+#include "app/service/service.h"
+#include "app/service/settings.h"
+#include "app/service/stats.h"
+#include "app/time/packet.h"
+#include "app/time/server.h"
+#include "base/log.h"
+#include "tests/lib/fake_transport.h"
+#include "tests/lib/random.h"
+#include "tests/lib/test.h"
+
+enum { CLIENT = 0xc0000201, ADDRESSES = 8192 }; /* the address of rehearsals, and more than are remembered */
+static uint64_t now_ns;
+
+static uint64_t clock_now(void) { return now_ns; }
+
+static const struct program_machine machine = { .tsc_khz = 1000000, .now_ns = clock_now, .secret = { 1, 2, 3 } };
+
+static void start(const char *words)
+{
+    static struct settings settings;
+    service_settings_begin(&settings, program.name, program.settings, NULL);
+    settings_add(&settings, "test", words, strlen(words));
+    assert_true(settings_finish(&settings));
+    fake_reset();
+    stats_clear();
+    now_ns = NS_PER_S;
+    log_wall_origin_ns = UINT64_C(1800000000) * NS_PER_S;
+    assert_null(service_init(machine.secret, false, now_ns));
+    assert_null(program.init(&machine, now_ns));
+}
+
+/* Lets an address ask in version 4. Returns true if it is answered. */
+static bool ask(uint32_t address)
+{
+    static const uint8_t request[NTP_PACKET_BYTES] = { NTP_VERSION << 3 | NTP_MODE_CLIENT };
+    fake.datagram_count = 0;
+    fake_datagram(address, TRANSPORT_REHEARSAL_PEER_PORT, NTP_PORT, request, sizeof request);
+    program.turn(now_ns);
+    return fake.datagram_count == 1;
+}
+
+TEST(without_the_time_of_day_the_server_is_unsynchronised)
+{
+    const uint8_t *reply = fake.datagrams[0].data;
+    start("stratum=1 refid=GPS");
+    assert_true(ask(CLIENT));
+    assert_memory_equal(reply + 12, "GPS\0", 4);
+    log_wall_origin_ns = 0;
+    assert_null(program.init(&machine, now_ns));
+    assert_true(ask(CLIENT));
+    assert_int_equal(reply[0] >> 6, NTP_LEAP_UNKNOWN);
+}
+
+TEST(what_the_network_refuses_is_reported)
+{
+    start("");
+    fake.refuse_udp = fake.refuse_udp_bind = true;
+    assert_false(ask(CLIENT));
+    assert_int_equal(ntp_server_counters.send_failed, 1);
+    assert_non_null(strstr(program.init(&machine, now_ns), "port"));
+}
+
+TEST(a_rehearsal_sends_what_a_client_is_sent)
+{
+    start("");
+    fake.rehearses = true;
+    while (fake.rehearsed.bytes == 0 && now_ns < 2 * NS_PER_S)
+        program.turn(now_ns += REHEARSAL_SLICE_NS);
+    assert_true(ask(CLIENT));
+    assert_memory_equal(&fake.rehearsed, &fake.datagrams[0], sizeof fake.rehearsed);
+}
+
+/* Asks at random, twice: in the second pass with rehearsals between the requests. */
+TEST(rehearsals_change_no_answer_and_no_counter)
+{
+    enum { ACTS = 20000 };
+    static struct ntp_server_counters after[ACTS];
+    static uint8_t replies[ACTS][NTP_PACKET_BYTES];
+    for (int pass = 0; pass < 2; pass++) {
+        random_seed(1);
+        start("rate=2 rate.burst=2");
+        fake.rehearses = pass == 1;
+        for (int i = 0; i < ACTS; i++) {
+            fake.rehearsal_lost = random_below(8) == 0;
+            program.turn(now_ns += REHEARSAL_SLICE_NS);
+            if (random_below(2) == 0)
+                ask(CLIENT + (random_below(8) == 0 ? 0 : (uint32_t)random_below(ADDRESSES)));
+            assert_true(pass == 0 || !memcmp(&after[i], &ntp_server_counters, sizeof after[i]));
+            assert_true(pass == 0 || !memcmp(replies[i], fake.datagrams[0].data, NTP_PACKET_BYTES));
+            after[i] = ntp_server_counters;
+            memcpy(replies[i], fake.datagrams[0].data, NTP_PACKET_BYTES);
+        }
+    }
+    assert_true(fake.rehearsed.bytes > 0);
+}
