@@ -77,7 +77,10 @@ TEST(silence_keeps_no_place)
     int ids[CONNECTION_COUNT];
     for (int i = 0; i < CONNECTION_COUNT; i++)
         ids[i] = opened();
-    int more = opened();
+    int more = fake_accepted(PORT);
+    fake_text(more, "x"); /* ignored */
+    fake_ended(more);
+    program.turn(now_ns);
     assert_true(fake.connections[more].aborted_by_us);
     wait(50 * NS_PER_S);
     fake_text(ids[0], "x");
@@ -172,9 +175,55 @@ TEST(rehearsals_answer_and_change_nothing)
     for (int i = 0; i < SLICES; i++, now_ns += REHEARSAL_SLICE_NS)
         program.turn(now_ns);
     assert_true(fake.rehearsed_bytes > SLICES);
+    fake.rehearsal_lost = true;
+    for (int i = 0; i < SLICES; i++, now_ns += REHEARSAL_SLICE_NS)
+        program.turn(now_ns);
     for (size_t i = 0; stats_counter(NULL, i, &counter); i++)
         assert_true(*counter.value == before[i] || strcmp(counter.name, "program.uptime_ns") == 0);
     assert_int_equal(fake.connections[id].sent_bytes, 0);
     assert_int_equal(fake.datagram_count, 0);
     assert_true(program.next_deadline_ns(now_ns) > now_ns);
+}
+
+/* Sends the rehearsal's own datagram. The segment has its bytes, too. */
+TEST(rehearsals_are_no_part_of_a_loop)
+{
+    enum { SLICES = 12 }; /* two of each kind */
+    const struct fake_datagram *d = &fake.rehearsed;
+    const struct fake_connection *c = &fake.connections[FAKE_REHEARSED];
+    uint32_t segments = 0;
+    fake.rehearses = true;
+    for (int i = 1; i <= 1024; i++) {
+        for (int slice = 0; slice < SLICES; slice++, now_ns += REHEARSAL_SLICE_NS) {
+            program.turn(now_ns);
+            segments += c->sent_bytes > 0;
+            assert_true(c->sent_bytes == 0 || (c->sent_bytes == d->bytes && !memcmp(c->sent, d->data, d->bytes)));
+        }
+        fake.datagram_count = 0;
+        fake_datagram(d->address, d->to_port, PORT, d->data, d->bytes);
+        program.turn(now_ns);
+        assert_int_equal(fake.datagram_count, i < 1024);
+        assert_true(i == 1024 || memcmp(&fake.datagrams[0], d, sizeof *d) == 0);
+    }
+    assert_true(d->bytes > 0 && segments > 1024);
+}
+
+TEST(a_turn_takes_sixteen_events)
+{
+    for (int i = 0; i < 20; i++)
+        fake_datagram(PEER, 40000, PORT, "abc", 3);
+    program.turn(now_ns);
+    assert_int_equal(fake.datagram_count, 16);
+    program.turn(now_ns);
+    assert_int_equal(fake.datagram_count, 20);
+}
+
+TEST(a_port_that_cannot_be_had_is_reported)
+{
+    const struct program_machine machine = { .tsc_khz = 1000000 };
+    fake.refuse_listen = true;
+    assert_non_null(strstr(program.init(&machine, now_ns), "port=: "));
+    fake.refuse_listen = false;
+    fake.refuse_udp_bind = true;
+    assert_non_null(strstr(program.init(&machine, now_ns), "port=: "));
 }
