@@ -36,6 +36,7 @@ static void turn(void)
         while (transport_poll(now_ns, &event))
             digest_server_event(&event, now_ns);
         digest_server_work(now_ns);
+        digest_server_warm();
         digest_server_check();
     } while (digest_server_next_deadline_ns(now_ns) <= now_ns);
 }

@@ -48,7 +48,7 @@ static void give_all(void)
         digest_variants.given_bytes_min[i] = 1;
 }
 
-/* Goes on, whatever is out. */
+/* Goes on, whatever is out. Fetches meanwhile what no worker writes. */
 static void steps(int count)
 {
     struct transport_event event;
@@ -56,6 +56,7 @@ static void steps(int count)
         while (transport_poll(now_ns, &event))
             digest_server_event(&event, now_ns);
         digest_server_work(now_ns);
+        digest_server_warm();
         digest_server_check();
     }
 }

@@ -51,6 +51,7 @@ UNIT_EXTRA_digest_test := $(filter-out app/digest/program.c,$(wildcard app/diges
 UNIT_EXTRA_digest_server_test := $(UNIT_EXTRA_digest_test)
 UNIT_EXTRA_digest_work_test := $(UNIT_EXTRA_digest_test)
 UNIT_EXTRA_digest_capacity_test := $(UNIT_EXTRA_digest_test)
+UNIT_EXTRA_digest_program_test := app/digest/program.c $(UNIT_EXTRA_digest_test)
 UNIT_EXTRA_agent_test := tests/lib/fake_transport.c
 UNIT_EXTRA_start_test := $(addprefix tests/lib/,fake_transport.c netdev_memory.c frame_pool.c)
 UNIT_EXTRA_sockets_test := host/sockets.c

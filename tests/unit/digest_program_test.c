@@ -1,0 +1,86 @@
+/* app/digest/program.c over a transport that the test plays. */
+#include "app/digest/server.h"
+#include "app/digest/settings.h"
+#include "app/program.h"
+#include "app/service/rehearsal.h"
+#include "app/service/service.h"
+#include "app/service/settings.h"
+#include "app/service/stats.h"
+#include "tests/lib/fake_transport.h"
+#include "tests/lib/test.h"
+
+#define HEAD "POST /sha256?rounds=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n"
+
+static uint64_t now_ns;
+
+static uint64_t clock_now(void) { return now_ns; }
+
+static const struct program_machine machine = { .tsc_khz = 2000000, .now_ns = clock_now };
+
+BEFORE_EACH()
+{
+    static struct settings settings;
+    service_settings_begin(&settings, program.name, program.settings, NULL);
+    assert_true(settings_finish(&settings));
+    fake_reset();
+    stats_clear();
+    now_ns = NS_PER_S;
+    assert_null(service_init(machine.secret, false, now_ns));
+    assert_null(program.prepare(&machine));
+    assert_null(program.init(&machine, now_ns));
+}
+
+static void turns(int count)
+{
+    for (int i = 0; i < count; i++) {
+        program.turn(now_ns += REHEARSAL_SLICE_NS);
+        digest_server_check();
+    }
+}
+
+TEST(simd_scalar_asks_for_a_plain_cpu)
+{
+    assert_false(program.wants_plain_cpu());
+    digest_settings.simd = DIGEST_SIMD_SCALAR;
+    assert_true(program.wants_plain_cpu());
+}
+
+TEST(a_port_that_cannot_be_had_is_reported)
+{
+    stats_clear();
+    fake.refuse_listen = true;
+    assert_non_null(strstr(program.init(&machine, now_ns), "port"));
+}
+
+/* Returns a sum of all counters but the time since the start. */
+static uint64_t counters_sum(void)
+{
+    struct counter c;
+    uint64_t sum = 0;
+    for (size_t i = 0; stats_counter(NULL, i, &c); i++)
+        sum = sum * 31 + (strcmp(c.name, "program.uptime_ns") == 0 ? 0 : *c.value);
+    return sum;
+}
+
+/* Rehearses in the middle of a client's body. */
+TEST(rehearsals_send_what_a_client_is_sent_and_change_nothing)
+{
+    const struct fake_connection *rehearsed = &fake.connections[FAKE_REHEARSED];
+    const int id = fake_accepted(digest_settings.port);
+    const struct fake_connection *c = &fake.connections[id];
+    fake_text(id, HEAD "he");
+    turns(10);
+    const uint64_t before = counters_sum();
+    fake.rehearses = fake.rehearsal_lost = true;
+    turns(100);
+    fake.rehearsal_lost = false;
+    turns(100);
+    for (int i = 0; i < 100 && rehearsed->sent_bytes == 0; i++)
+        turns(1);
+    assert_true(counters_sum() == before && c->sent_bytes == 0);
+    fake_text(id, "llo");
+    program.turn(now_ns);
+    program.turn(now_ns);
+    assert_non_null(strstr(c->sent, "\r\n\r\n2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824\n"));
+    assert_string_equal(rehearsed->sent, c->sent);
+}
