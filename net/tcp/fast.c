@@ -12,6 +12,7 @@
 
 #include "base/hot_section.h"
 #include "net/ip/checksum.h"
+#include "net/ip/plain_ipv4.h"
 #include "net/stack_state.h"
 #include "net/tcp/frame.h"
 #include "net/tcp/message.h"
@@ -20,48 +21,21 @@
 #include "net/tcp/seq.h"
 #include "net/tcp/window.h"
 
-/* Fields in memory order, several at a time. Offsets from the Ethernet header. */
+/* Offsets from the Ethernet header, after those of net/ip/plain_ipv4.h. */
 enum {
-    AT_TYPE = 12, /* EtherType, version and header length, type of service */
-    AT_IPV4 = 14,
-    AT_FRAGMENT = 20, /* flags and offset, time to live, protocol */
-    AT_SOURCE = 26,
-    AT_DESTINATION = 30,
-    AT_TCP = 34,    /* source and destination port */
+    AT_TCP = AT_PORTS,
     AT_OFFSET = 46, /* header length, flags */
     AT_TIMESTAMPS = 54,
 };
-/* The word at AT_FRAGMENT, in memory order: no "more fragments", no offset, protocol TCP. "Don't fragment" and the
- * time to live may be anything. */
-#define WHOLE_TCP_MASK UINT32_C(0xff00ff3f)
-#define WHOLE_TCP      ((uint32_t)IPV4_PROTOCOL_TCP << 24)
 static_assert(AT_OFFSET == AT_TCP + offsetof(struct tcp_wire, offset), "TCP header");
 static_assert(AT_TIMESTAMPS == offsetof(struct tcp_head_wire, timestamps), "TCP header");
-
-/* Returns true if a one's complement sum that includes the checksum is right. The right sum is all ones: a multiple
- * of 0xffff, as 2^16 leaves 1 behind. None of the sums below is 0. */
-static bool all_ones(uint64_t sum) { return sum % 0xffff == 0; }
-
-static bool header_sum_is_good(const uint8_t *header)
-{
-    return all_ones((uint64_t)load_le32(header) + load_le32(header + 4) + load_le32(header + 8) + load_le32(header + 12)
-                    + load_le32(header + 16));
-}
-
-static bool payload_sum_is_good(const uint8_t *at, uint32_t tcp_bytes)
-{
-    uint64_t pseudo = (uint64_t)load_le32(at + AT_SOURCE) + load_le32(at + AT_DESTINATION) + (IPV4_PROTOCOL_TCP << 8)
-                      + __builtin_bswap16((uint16_t)tcp_bytes); /* words in memory order */
-    return all_ones(checksum_sum_wide(pseudo, at + AT_TCP, tcp_bytes));
-}
 
 /* Returns true for EtherType IPv4, version 4 and 5 words of header. The type of service, in the high byte, may be
  * anything except CE. The bits that must be 0 are shifted and rotated above ECN's two bits, so one comparison tests
  * both. */
 static bool is_plain_ipv4(uint32_t type_and_service)
 {
-    const uint32_t plain = 0x00450008;
-    uint32_t rest = (type_and_service - plain) << 6;
+    uint32_t rest = (type_and_service - PLAIN_IPV4) << 6;
     return (rest << 2 | rest >> 30) < IPV4_ECN_CONGESTED;
 }
 
@@ -75,14 +49,14 @@ HOT bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, ui
     /* The frame must be for us alone, IPv4 without options, in one piece, TCP. */
     if (frame->bytes < AT_TIMESTAMPS || stack->fast_off || load_le32(at) != load_le32(mac)
         || load_le16(at + 4) != load_le16(mac + 4) || !is_plain_ipv4(load_le32(at + AT_TYPE))
-        || (load_le32(at + AT_FRAGMENT) & WHOLE_TCP_MASK) != WHOLE_TCP
-        || load_be32(at + AT_DESTINATION) != stack->ip.interface.address)
+        || !plain_is_whole(at, IPV4_PROTOCOL_TCP) || load_be32(at + AT_DESTINATION) != stack->ip.interface.address)
         return false;
     uint32_t total_bytes = load_be16(&head->ipv4.total_bytes);
     if (total_bytes > frame->bytes - AT_IPV4 || total_bytes < IPV4_HEADER_BYTES_MIN + TCP_HEADER_BYTES_MIN
-        || (!NET_SKIP_CHECKSUMS && !header_sum_is_good(at + AT_IPV4)))
+        || (!NET_SKIP_CHECKSUMS && !plain_header_sum_is_good(at)))
         return false;
-    if (!frame->checksum_good && !NET_SKIP_CHECKSUMS && !payload_sum_is_good(at, total_bytes - IPV4_HEADER_BYTES_MIN))
+    if (!frame->checksum_good && !NET_SKIP_CHECKSUMS
+        && !plain_payload_sum_is_good(at, IPV4_PROTOCOL_TCP, total_bytes - IPV4_HEADER_BYTES_MIN))
         return false;
 
     /* The segment must belong to a connection; the keys are the fields in memory order. */
