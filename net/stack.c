@@ -2,10 +2,10 @@
 #include "net/stack.h"
 
 #include "base/time.h"
+#include "net/fast.h"
 #include "net/ip/vlan.h"
 #include "net/stack_state.h"
 #include "net/tcp/check.h"
-#include "net/tcp/fast.h"
 #include "net/tcp/input.h"
 #include "net/tcp/path.h"
 #include "net/tcp/table.h"
@@ -134,7 +134,7 @@ static void ipv4_input(struct net_stack *stack, const struct ethernet_frame *fra
 
 void net_input_frame(struct net_stack *stack, const struct frame *frame, uint64_t now_ns)
 {
-    if (!tcp_fast_receive(stack, frame, now_ns))
+    if (!net_fast_receive(stack, frame, now_ns))
         net_input_frame_long(stack, frame, now_ns);
 }
 
@@ -148,7 +148,7 @@ void net_input_frame_long(struct net_stack *stack, const struct frame *frame, ui
         return;
     }
     bool tagged = untagged.data != frame->data;
-    if ((tagged && tcp_fast_receive(stack, &untagged, now_ns)) || !ethernet_accept(&stack->ip, &untagged, &ethernet))
+    if ((tagged && net_fast_receive(stack, &untagged, now_ns)) || !ethernet_accept(&stack->ip, &untagged, &ethernet))
         return;
     switch (ethernet.type) {
     case ETHERNET_TYPE_IPV4:

@@ -18,7 +18,7 @@ struct net_borrowed {
 struct net_stack {
     struct net_borrowed borrowed;
     bool datagram_ready;          /* net_input_frame has left a datagram in `datagram` */
-    bool fast_off;                /* for tests: every segment takes the slow path */
+    bool fast_off;                /* for tests: every frame takes the slow path */
     uint32_t fast_received_count; /* to be added to the counters by tcp_fast_count */
     struct net_ip ip;
     _Alignas(NET_STACK_ALIGN) struct tcp tcp;
@@ -40,5 +40,5 @@ void net_stack_check(const struct net_stack *stack);
 
 /* Takes an ARP packet (the bytes after the Ethernet header), and reports the changes to TCP. */
 void net_input_arp(struct net_stack *stack, const uint8_t *data, uint32_t bytes, uint64_t now_ns);
-/* Takes a frame that tcp_fast_receive has not taken. */
+/* Takes a frame that net_fast_receive (net/fast.h) has not taken. */
 void net_input_frame_long(struct net_stack *stack, const struct frame *frame, uint64_t now_ns);

@@ -22,8 +22,8 @@
 #include "base/hot_section.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "net/fast.h"
 #include "net/stack_state.h"
-#include "net/tcp/fast.h"
 #include "net/tcp/message.h"
 #include "net/tcp/seq.h"
 #include "net/tcp/table.h"
@@ -407,8 +407,8 @@ static inline __attribute__((always_inline)) bool event_of_frame(struct transpor
     return false;
 }
 
-/* Takes frame after frame until there is an event. `in_hand`: the first frame is taken already, and is not the
- * predicted segment. */
+/* Takes frame after frame until there is an event. `in_hand`: the first frame is taken already, and was
+ * refused by net_fast_receive. */
 __attribute__((noinline)) static bool poll_long(uint64_t now_ns, struct transport_event *event, bool in_hand)
 {
     ASSERT(!own.borrowed);
@@ -419,7 +419,7 @@ __attribute__((noinline)) static bool poll_long(uint64_t now_ns, struct transpor
             return true;
         if (!in_hand && !device->ops->rx_borrow(device, &own.frame))
             break;
-        if (in_hand || !tcp_fast_receive(stack, &own.frame, now_ns))
+        if (in_hand || !net_fast_receive(stack, &own.frame, now_ns))
             net_input_frame_long(stack, &own.frame, now_ns);
         if (event_of_frame(event))
             return true;
@@ -438,7 +438,7 @@ HOT bool transport_poll(uint64_t now_ns, struct transport_event *event)
     if (__builtin_expect(!stack->tcp.changed, 1)) {
         if (__builtin_expect(!device->ops->rx_borrow(device, &own.frame), 0))
             return event_none(event);
-        in_hand = !tcp_fast_receive(stack, &own.frame, now_ns);
+        in_hand = !net_fast_receive(stack, &own.frame, now_ns);
         if (__builtin_expect(!in_hand, 1) && event_of_frame(event))
             return true;
     }

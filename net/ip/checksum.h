@@ -12,6 +12,8 @@
 /* Adds `bytes` of data to a sum, which begins with 0. */
 uint32_t checksum_sum(uint32_t sum, const void *data, size_t bytes);
 
+/*@ requires \valid_read((const uint8_t *)data + (0 .. bytes - 1));
+    assigns \result \from sum, ((const uint8_t *)data)[0 .. bytes - 1]; */
 /* Does the same without folding in between: the sum has 64 bits, and carries have come back in below. */
 uint64_t checksum_sum_wide(uint64_t sum, const void *data, size_t bytes);
 

@@ -4,6 +4,7 @@
 #include "net/ip/checksum.h"
 #include "net/ip/icmp_wire.h"
 #include "net/ip/ip.h"
+#include "net/ip/plain_ipv4.h"
 #include "net/ip/udp_wire.h"
 
 static bool udp_is_bound(const struct net_ip *ip, uint16_t port)
@@ -63,6 +64,55 @@ bool udp_accept(struct net_ip *ip, const struct ipv4_packet *packet, uint64_t no
     ip->udp.latest_ns = now_ns;
     if (packet->link_source != NULL)
         memcpy(ip->udp.latest_mac, packet->link_source, NETDEV_MAC_BYTES);
+    return true;
+}
+
+/* Returns true if a frame is to us alone, or to a group that we receive. */
+static bool udp_fast_is_ours(const struct net_ip *ip, const uint8_t *at, uint32_t destination)
+{
+    const uint8_t *mac = ip->device->mac;
+    if (destination == ip->interface.address)
+        return load_le32(at) == load_le32(mac) && load_le16(at + 4) == load_le16(mac + 4);
+    uint32_t group = destination & ETHERNET_IPV4_GROUP_MASK;
+    return load_be32(at) == (ETHERNET_IPV4_GROUPS | group >> 16) && load_be16(at + 4) == (uint16_t)group
+           && ipv4_receives_group(ip, destination, UINT32_MAX);
+}
+
+bool udp_fast_receive(struct net_ip *ip, const struct frame *frame, uint64_t now_ns, struct udp_datagram *datagram)
+{
+    const uint8_t *at = frame->data;
+    const struct udp_wire *wire = (const struct udp_wire *)(at + AT_PORTS);
+    if (frame->bytes < AT_PORTS + sizeof *wire || !plain_is_whole(at, IPV4_PROTOCOL_UDP)
+        || (load_le32(at + AT_TYPE) & PLAIN_IPV4_MASK) != PLAIN_IPV4)
+        return false;
+    uint32_t source = load_be32(at + AT_SOURCE), destination = load_be32(at + AT_DESTINATION);
+    uint32_t total_bytes = load_be16(at + AT_TOTAL_BYTES), bytes = load_be16(&wire->bytes);
+    if (!udp_fast_is_ours(ip, at, destination) || !ipv4_address_is_unicast(source) || ipv4_is_broadcast(ip, source)
+        || source == ip->interface.address)
+        return false;
+    if (total_bytes > frame->bytes - AT_IPV4 || total_bytes < IPV4_HEADER_BYTES_MIN + sizeof *wire
+        || bytes < sizeof *wire || bytes > total_bytes - IPV4_HEADER_BYTES_MIN)
+        return false;
+    if (!NET_SKIP_CHECKSUMS
+        && (!plain_header_sum_is_good(at)
+            || (!frame->checksum_good && wire->checksum != 0
+                && !plain_payload_sum_is_good(at, IPV4_PROTOCOL_UDP, bytes))))
+        return false;
+    uint16_t port = load_be16(&wire->destination_port);
+    if (port == DHCP_CLIENT_PORT || !udp_is_bound(ip, port))
+        return false;
+
+    IP_COUNT(ip, ethernet_rx_frames);
+    IP_COUNT(ip, ipv4_rx_datagrams);
+    IP_COUNT(ip, udp_rx_datagrams);
+    datagram->source = source;
+    datagram->destination = destination;
+    datagram->source_port = load_be16(&wire->source_port);
+    datagram->destination_port = port;
+    datagram->payload = (struct bytes){ (const uint8_t *)(wire + 1), bytes - sizeof *wire };
+    ip->udp.latest_source = source;
+    ip->udp.latest_ns = now_ns;
+    memcpy(ip->udp.latest_mac, at + NETDEV_MAC_BYTES, NETDEV_MAC_BYTES);
     return true;
 }
 

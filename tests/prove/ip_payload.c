@@ -1,9 +1,12 @@
-/* ICMP and UDP: a payload of each length up to the longest that is quoted, and a full frame's; each ends where the
- * buffer ends. The proof does not cover sending, except that each byte to be sent is readable. */
+/* ICMP and UDP: a payload of each length up to the longest that is quoted, and a full frame's. UDP's fast path: a frame
+ * of each length up to a few bytes of data, and a full one. Each ends where the buffer ends. The proof does not cover
+ * sending, except that each byte to be sent is readable. */
 #include "net/ip/ip.h"
 
+static struct netdev device;
 static struct net_ip ip;
 static uint8_t payload[1480], header[IPV4_HEADER_BYTES_MAX], frame[NETDEV_FRAME_BYTES_MAX];
+static uint8_t bytes_of_frame[NETDEV_FRAME_BYTES_MAX];
 static struct tx_buffer buffer = { .data = frame };
 static uint8_t read;
 
@@ -52,8 +55,27 @@ static void accept(uint32_t bytes)
     icmp_accept(&ip, &packet, prove_number(0, INT64_MAX), &error);
 }
 
+static void fast(uint32_t bytes)
+{
+    struct frame received = {
+        .data = bytes_of_frame + sizeof bytes_of_frame - bytes,
+        .bytes = bytes,
+        .checksum_good = prove_number(0, 1),
+    };
+    struct udp_datagram datagram;
+    if (!udp_fast_receive(&ip, &received, prove_number(0, INT64_MAX), &datagram))
+        return;
+    prove_holds(datagram.payload.count <= bytes - 42);
+    if (datagram.payload.count != 0)
+        read = datagram.payload.data[datagram.payload.count - 1];
+}
+
 void main(void)
 {
+    prove_any(bytes_of_frame, sizeof bytes_of_frame);
+    prove_any(&device.mac, sizeof device.mac);
+    ip.device = &device;
+    ip.interface.mask = prove_number(0, UINT32_MAX);
     prove_any(payload, sizeof payload);
     prove_any(header, sizeof header);
     prove_any(&ip.icmp, sizeof ip.icmp);
@@ -64,4 +86,7 @@ void main(void)
     for (uint32_t bytes = 0; bytes <= sizeof(struct icmp_wire) + IPV4_HEADER_BYTES_MAX + 8; bytes++)
         accept(bytes);
     accept(sizeof payload);
+    for (uint32_t bytes = 0; bytes <= 64; bytes++)
+        fast(bytes);
+    fast(NETDEV_FRAME_BYTES_MAX);
 }

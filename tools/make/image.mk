@@ -52,7 +52,7 @@ COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c driv
 	$(addprefix kernel/,cpu/apic.c cpu/cpu.c cpu/hypervisor.c cpu/random.c cpu/workers.c cpu/segments.c \
 		cpu/stacks.c cpu/traps.c time/kvmclock.c time/pm_timer.c time/rtc.c time/tsc_frequency.c time/wall_clock.c) \
 	$(addprefix net/,pcapng.c twin.c http/request.c) \
-	$(addprefix net/ip/,address.c arp.c dhcp.c icmp.c igmp.c reassembly.c udp.c) \
+	$(addprefix net/ip/,address.c arp.c dhcp.c icmp.c igmp.c reassembly.c) \
 	$(addprefix net/tcp/,challenge.c check.c congestion.c ecn.c handshake.c info.c listen.c open.c options.c path.c \
 		policy.c ranges.c recovery.c route.c stream.c table.c time_wait.c timer.c)
 ifneq ($(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)),)
