@@ -28,6 +28,7 @@ enum {
     TURN_NS = 20 * NS_PER_US, /* after this a turn begins no further piece of work */
     POLL_NS = NS_PER_MS,      /* from one check of the timers to the next */
     RECONSIDER_NS = 100 * NS_PER_MS,
+    CATCH_UP_NS = 100 * NS_PER_MS, /* for all datagrams that wait in rings and a socket */
     EVENTS_PER_TURN_MAX = 64,
     SHOWN_COUNT_MAX = 16, /* symbols on the status page */
     SHOWN_VALUE_COUNT = 7,
@@ -55,6 +56,7 @@ static struct trade {
     uint64_t sells_first;         /* a bit for each symbol whose latest order bought */
     uint64_t (*clock_ns)(void);
     uint64_t turn_ends_ns;
+    uint64_t caught_up_ns;                 /* datagrams until then may be as old as a pause */
     uint64_t names[BOOK_SYMBOL_COUNT_MAX]; /* the symbols, as they stand in messages */
     struct link orders, snapshot;
     uint64_t rate_ns[RISK_RATE_MAX]; /* when the latest orders left */
@@ -212,7 +214,7 @@ const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
     trade.dirty = all_symbols();
     trade.clock_ns = machine->now_ns;
     trade.ns_per_cycle_32 = (NS_PER_MS << 32) / machine->tsc_khz;
-    trade.next_poll_ns = now_ns;
+    trade.next_poll_ns = trade.turn_ends_ns = now_ns;
     memcpy(trade.names, s->symbols, s->symbol_count * sizeof s->symbols[0]);
     book_init(s->symbols, s->symbol_count, s->order_count_max, load_le64(machine->secret));
     mold_init(s->gap_wait_ns);
@@ -513,7 +515,10 @@ static void take_snapshot(uint64_t now_ns)
     struct bytes message;
     enum soup_event event;
     while ((event = link_next(&trade.snapshot, &message, now_ns)) != SOUP_NOTHING) {
-        trade.snapshot.wanted &= event != SOUP_NEW_SESSION; /* the first message is missing */
+        if (event == SOUP_NEW_SESSION && trade.snapshot.wanted) { /* the first message is missing */
+            trade.snapshot.wanted = false;
+            trade.counters.drop_snapshot++;
+        }
         if (event != SOUP_MESSAGE || !trade.snapshot.wanted)
             continue;
         if (message.count > 0 && message.data[0] == 'G')
@@ -628,7 +633,7 @@ NOT_HOT static void watch(uint64_t now_ns)
     static const char unsure[] = "a response contradicts the orders";
     const uint64_t heard_ns = mold_heard_ns();
     ASSERT(heard_ns <= now_ns);
-    trade.feed_heard = heard_ns != 0 && now_ns - heard_ns < trade_settings.feed_timeout_ns;
+    trade.feed_heard = heard_ns > trade.caught_up_ns && now_ns - heard_ns < trade_settings.feed_timeout_ns;
     const char *trouble = NULL;
     if (heard_ns != 0)
         trouble = mold_has_ended()    ? "the feed's session has ended"
@@ -728,15 +733,22 @@ __attribute__((noinline)) static enum program_verdict idle_turn(unsigned events,
     return verdict != PROGRAM_ON ? leave(verdict, now_ns) : PROGRAM_ON;
 }
 
+/* Begins to catch up with the feed after a pause of the machine. The frames that waited, here and at the host, are as
+ * old as the pause, and those that found no room are lost. Nothing is ordered before a later datagram, which shows
+ * whether any is missing. */
+NOT_HOT static void catch_up(uint64_t now_ns)
+{
+    trade.caught_up_ns = now_ns + CATCH_UP_NS;
+    watch(now_ns);
+    trade.next_poll_ns = now_ns + POLL_NS;
+}
+
 HOT enum program_verdict trade_turn(uint64_t now_ns)
 {
     struct transport_event event;
     unsigned events = 0;
-    /* After a pause of the machine the frames in the ring are as old as the pause. */
-    if (__builtin_expect(now_ns > trade.turn_ends_ns + trade_settings.feed_timeout_ns, 0)) {
-        watch(now_ns);
-        trade.next_poll_ns = now_ns + POLL_NS;
-    }
+    if (__builtin_expect(now_ns > trade.turn_ends_ns + trade_settings.feed_timeout_ns, 0))
+        catch_up(now_ns);
     trade.turn_ends_ns = now_ns + TURN_NS;
     while (transport_poll(now_ns, &event)) {
         take_event(&event, now_ns);

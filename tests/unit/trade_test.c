@@ -54,12 +54,17 @@ static void pass(uint64_t ns)
 
 /* ---- the exchange ---- */
 
-static void send_feed(uint16_t port, const char *session, uint64_t number, uint32_t bytes)
+static void queue_feed(uint16_t port, const char *session, uint64_t number, uint32_t bytes)
 {
     uint32_t head = mold_head(packet, session, number, bytes > 0);
     if (bytes > 0)
         head += mold_block(packet + head, m, bytes);
     fake_datagram(EXCHANGE, 9, port, packet, head);
+}
+
+static void send_feed(uint16_t port, const char *session, uint64_t number, uint32_t bytes)
+{
+    queue_feed(port, session, number, bytes);
     turn(1000);
 }
 
@@ -543,16 +548,49 @@ TEST(lost_feed_cancels_and_stops_until_it_is_back)
     assert_int_equal(c->sent_bytes - seen_bytes, ENTER_BYTES);
 }
 
-/* The frames in the ring are as old as the pause. */
-TEST(machine_that_stood_still_for_the_feeds_timeout_orders_nothing_from_its_ring)
+/* Returns true if no order has left: a heartbeat at most has. */
+static bool has_ordered_nothing(void) { return fake.connections[orders].sent_bytes - seen_bytes < ENTER_BYTES; }
+
+/* Returns true if an order leaves soon after a heartbeat of the feed. */
+static bool orders_when_the_feed_is_heard(void)
+{
+    send_feed(5001, MOLD_TEST_SESSION, sequence, 0);
+    pass(2 * NS_PER_MS);
+    return !has_ordered_nothing();
+}
+
+/* The frames that wait are as old as the pause, and some may be lost. Only a later datagram shows which. */
+TEST(machine_that_stood_still_for_the_feeds_timeout_orders_nothing_on_old_datagrams)
 {
     now_ns += 4 * NS_PER_S;
-    trigger(10);
-    trigger(11);
-    assert_true(has_sent_nothing());
+    for (uint64_t i = 0; i < 200; i++) /* more than a turn takes */
+        queue_feed(5001, MOLD_TEST_SESSION, sequence++, itch_add(m, LOCATE, 10 + i, 'S', 400, PRICE));
+    for (int i = 0; i < 500; i++) {
+        turn(2 * NS_PER_MS);
+        assert_true(has_ordered_nothing());
+    }
     assert_int_equal(counter("trade.feed_losses"), 1);
+    assert_true(orders_when_the_feed_is_heard());
+}
+
+TEST(datagrams_soon_after_a_pause_of_the_machine_are_old)
+{
+    now_ns += 4 * NS_PER_S;
+    for (uint64_t i = 0; i < 45; i++) {
+        trigger(10 + i);
+        turn(2 * NS_PER_MS);
+        assert_true(has_ordered_nothing());
+    }
+    pass(20 * NS_PER_MS);
+    assert_true(has_ordered_nothing() && orders_when_the_feed_is_heard());
+}
+
+TEST(feed_that_is_heard_in_the_first_turn_has_not_been_silent)
+{
+    start("");
+    send_feed(5001, MOLD_TEST_SESSION, sequence, 0);
     pass(2 * NS_PER_MS);
-    assert_true(fake.connections[orders].sent_bytes > seen_bytes + ENTER_BYTES);
+    assert_int_equal(counter("trade.feed_losses"), 0);
 }
 
 TEST(doubt_of_the_books_or_the_positions_cancels_open_orders)
@@ -820,6 +858,7 @@ TEST(snapshot_without_its_beginning_is_loaded_again)
     feed(itch_add(m, LOCATE, 50, 'B', 10, PRICE - 9000));
     end_snapshot(await_snapshot_at(2), "                  10");
     assert_true(mold_is_lost());
+    assert_int_equal(counter("trade.drop_snapshot"), 1);
     int id = await_snapshot();
     snapshot(id, itch_directory(m, LOCATE, "AAAA"));
     end_snapshot(id, "                  10");
