@@ -56,6 +56,15 @@ def test_the_page_is_whole_and_moves_nothing(browser, game, size, theme):
     check_page(browser, size, f"{size[0]}x{size[1]}-{theme}")
 
 
+@LOOKS
+def test_the_header_keeps_its_height_when_a_phase_ends(browser, game, size, theme):
+    open_board(browser, game[0], size, theme)
+    heights = browser.execute_script("""
+        const phase = document.getElementById("phase"), header = document.querySelector("header");
+        return [false, true].map(hidden => (phase.hidden = hidden, header.getBoundingClientRect().height))""")
+    assert heights[0] == heights[1]
+
+
 @pytest.fixture(scope="module")
 def over(tmp_path_factory):
     """Serves the board of a contest that is over; returns its address."""
