@@ -84,8 +84,8 @@ static NOT_HOT void overflow(struct matcher *m, uint32_t i)
     m->stats.filter_overflows++;
 }
 
-/* Verifies listed candidates for the ends after + 1 .. last. Returns false if they are too many,
- * if the queue may not hold their answers, or if the modulus cannot pay. */
+/* Verifies listed candidates for the ends after + 1 .. last. Returns false if they are too many, if the queue may not
+ * hold their answers, or if the modulus cannot pay. */
 HOT static bool verify_list(struct matcher *m, uint32_t i, const struct candidates *list, uint32_t after, uint32_t last)
 {
     const uint32_t count = list->count;
