@@ -4,13 +4,13 @@
 #include "net/stack_state.h"
 #include "net/tcp/fast.h"
 
-/* Takes the predicted segment of a connection, or a datagram that is as nearly all are. Returns false if the frame is
+/* Takes the predicted segment of a connection, or a usual datagram (net/ip/udp.h). Returns false if the frame is
  * neither; nothing has changed then, and net_input_frame_long takes it. */
 static inline bool net_fast_receive(struct net_stack *stack, const struct frame *frame, uint64_t now_ns)
 {
     if (__builtin_expect(tcp_fast_receive(stack, frame, now_ns), 1))
         return true;
-    bool datagram = !stack->fast_off && udp_fast_receive(&stack->ip, frame, now_ns, &stack->datagram);
+    bool datagram = udp_fast_receive(&stack->ip, frame, now_ns, &stack->datagram);
     stack->datagram_ready |= datagram;
     return datagram;
 }

@@ -18,7 +18,7 @@ struct net_borrowed {
 struct net_stack {
     struct net_borrowed borrowed;
     bool datagram_ready;          /* net_input_frame has left a datagram in `datagram` */
-    bool fast_off;                /* for tests: every frame takes the slow path */
+    bool fast_off;                /* for tests: every segment takes the slow path */
     uint32_t fast_received_count; /* to be added to the counters by tcp_fast_count */
     struct net_ip ip;
     _Alignas(NET_STACK_ALIGN) struct tcp tcp;

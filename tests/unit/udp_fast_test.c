@@ -1,6 +1,6 @@
 /* udp_fast_receive against the layers. The same random frame is taken twice from the same memory, once with the fast
- * path and once without. The datagram and all memory must be the same afterwards. Half of the frames are as nearly all
- * datagrams are; the others differ from those somewhere. SEED=n replays. */
+ * path and once by the layers alone. The datagram and all memory must be the same afterwards. Half of the frames are
+ * usual datagrams; the others differ from those somewhere. SEED=n replays. */
 #include <stdio.h>
 
 #include "net/ip/udp_wire.h"
@@ -71,7 +71,7 @@ static uint32_t address_any(void)
     return of[random_below(ARRAY_COUNT(of))];
 }
 
-/* Writes a datagram as nearly all are. Returns the frame's length, with padding. */
+/* Writes a usual datagram. Returns the frame's length, with padding. */
 static uint32_t datagram_usual(uint8_t *frame)
 {
     uint8_t payload[8 + 64] = { 0 };
@@ -104,9 +104,11 @@ static uint32_t change(uint8_t *frame, uint32_t bytes)
         break;
     case 2: /* the tail is cut off */
         return (uint32_t)random_below(bytes + 1);
-    case 3: { /* a length, a little off */
+    case 3: { /* a length, a little off; or two that fit together */
         uint8_t *length = packet + (one_in(2) ? 2 : 24);
         store_be16(length, (uint16_t)(one_in(3) ? random_below(30) : load_be16(length) + random_below(60) - 30));
+        if (one_in(3))
+            store_be16(packet + 24, (uint16_t)(load_be16(packet + 2) - 20));
     } break;
     case 4: /* fragments, and bits around them */
         store_be16(packet + 6, (uint16_t)(UINT32_C(1) << random_below(16)));
@@ -138,14 +140,14 @@ static uint32_t change(uint8_t *frame, uint32_t bytes)
 /* ---- Both ways ---- */
 
 /* Takes a frame. Returns true if a datagram came of it, which `*out` then is. Leaves no trace of it in the memory. */
-static bool take(const struct frame *frame, bool fast_off, struct udp_datagram *out)
+static bool take(void (*input)(struct net_stack *, const struct frame *, uint64_t), const struct frame *frame,
+                 struct udp_datagram *out)
 {
     struct frame copy = *frame;
-    stack->fast_off = fast_off;
-    net_input_frame(stack, &copy, 2 * (uint64_t)S);
+    input(stack, &copy, 2 * (uint64_t)S);
     bool ready = stack->datagram_ready;
     *out = stack->datagram;
-    stack->datagram_ready = stack->fast_off = false;
+    stack->datagram_ready = false;
     memset(&stack->datagram, 0, sizeof stack->datagram);
     return ready;
 }
@@ -176,12 +178,12 @@ static uint32_t play(void)
         memcpy(before, memory, stack_bytes);
 
         memcpy(frame.data, original, frame.bytes);
-        bool ready = take(&frame, false, &by_fast);
+        bool ready = take(net_input_frame, &frame, &by_fast);
         memcpy(fast, memory, stack_bytes);
 
         memcpy(memory, before, stack_bytes);
         memcpy(frame.data, original, frame.bytes);
-        assert_int_equal(take(&frame, true, &by_layers), ready);
+        assert_int_equal(take(net_input_frame_long, &frame, &by_layers), ready);
         assert_true(memcmp(fast, memory, stack_bytes) == 0);
         datagrams += ready;
         if (ready)
@@ -212,13 +214,37 @@ TEST(the_fast_path_leaves_dhcp_to_the_layers)
 
 TEST(the_usual_datagram_is_taken_at_once)
 {
-    uint8_t bytes_of_frame[256];
+    uint8_t bytes_of_frame[256], *packet = bytes_of_frame + 14;
     struct udp_datagram datagram;
+    random_seed(3);
     begin(OURS, 0);
     for (int i = 0; i < 100; i++) {
-        struct frame frame = { .data = bytes_of_frame };
+        struct frame frame = { .data = bytes_of_frame, .checksum_good = one_in(2) };
         frame.bytes = datagram_usual(bytes_of_frame);
+        packet[1] = (uint8_t)random_next(); /* type of service */
+        packet[6] = one_in(2) ? IPV4_DONT_FRAGMENT >> 8 : 0;
+        packet_sum(packet, frame.bytes - 14);
+        packet[26] ^= frame.checksum_good; /* the device vouches for a sum that is only begun */
+        if (one_in(4))
+            store_be16(packet + 26, 0);
         assert_true(udp_fast_receive(&stack->ip, &frame, S, &datagram));
     }
     assert_int_equal(stack->ip.counters.udp_rx_datagrams, 100);
+}
+
+/* A caller of net_input may look at the datagram after several frames. */
+TEST(a_datagram_stays_until_the_next_one)
+{
+    uint8_t bytes_of_frame[256], other[60] = { 0 };
+    struct frame frame = { .data = bytes_of_frame }, without_datagram = { .data = other, .bytes = sizeof other };
+    random_seed(4);
+    begin(OURS, 0);
+    frame.bytes = datagram_usual(bytes_of_frame);
+    net_input_frame(stack, &frame, S);
+    net_input_frame(stack, &without_datagram, S);
+    assert_true(stack->datagram_ready);
+    store_be16(bytes_of_frame + 36, PORT + 2); /* nobody has bound it */
+    store_be16(bytes_of_frame + 40, 0);
+    net_input_frame(stack, &frame, S);
+    assert_false(stack->datagram_ready);
 }
