@@ -90,8 +90,7 @@ bool udp_fast_receive(struct net_ip *ip, const struct frame *frame, uint64_t now
     if (!udp_fast_is_ours(ip, at, destination) || !ipv4_address_is_unicast(source) || ipv4_is_broadcast(ip, source)
         || source == ip->interface.address)
         return false;
-    if (total_bytes > frame->bytes - AT_IPV4 || total_bytes < IPV4_HEADER_BYTES_MIN + sizeof *wire
-        || bytes < sizeof *wire || bytes > total_bytes - IPV4_HEADER_BYTES_MIN)
+    if (total_bytes > frame->bytes - AT_IPV4 || bytes < sizeof *wire || IPV4_HEADER_BYTES_MIN + bytes != total_bytes)
         return false;
     if (!NET_SKIP_CHECKSUMS
         && (!plain_header_sum_is_good(at)

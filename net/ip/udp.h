@@ -42,9 +42,10 @@ bool udp_send(struct net_ip *ip, uint16_t from_port, uint32_t address, uint16_t 
 bool udp_send_from(struct net_ip *ip, uint32_t source, uint16_t from_port, uint32_t address, uint16_t port,
                    const void *data, size_t bytes, uint64_t now_ns);
 
-/* Takes a datagram as nearly all are: no VLAN tag, IPv4 without options, in one piece, to us or to a group that we
- * receive, for a bound port. Returns false if the frame is anything else or has a fault; then nothing has changed. The
- * layers take that frame one after the other (net_input_frame_long), and count the fault. */
+/* Takes the usual datagram: no VLAN tag, IPv4 without options, in one piece, to us or to a group that we receive, for a
+ * bound port. Nothing follows the datagram except padding. Returns false if the frame is anything else or has a fault;
+ * then nothing has changed. The layers take that frame one after the other (net_input_frame_long), and count the
+ * fault. */
 bool udp_fast_receive(struct net_ip *ip, const struct frame *frame, uint64_t now_ns, struct udp_datagram *datagram);
 
 /* Checks a datagram; true if it is for a bound port. */
