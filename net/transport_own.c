@@ -407,8 +407,8 @@ static inline __attribute__((always_inline)) bool event_of_frame(struct transpor
     return false;
 }
 
-/* Takes frame after frame until there is an event. `in_hand`: the first frame is taken already, and was
- * refused by net_fast_receive. */
+/* Takes frame after frame until there is an event. `in_hand`: the first frame is taken already, and net_fast_receive
+ * has refused it. */
 __attribute__((noinline)) static bool poll_long(uint64_t now_ns, struct transport_event *event, bool in_hand)
 {
     ASSERT(!own.borrowed);
@@ -427,7 +427,7 @@ __attribute__((noinline)) static bool poll_long(uint64_t now_ns, struct transpor
     return event_none(event);
 }
 
-/* Polls for an event. Nearly always no frame has come, or the one segment that was predicted. */
+/* Polls for an event. Nearly always no frame has come, or one that net_fast_receive takes. */
 HOT bool transport_poll(uint64_t now_ns, struct transport_event *event)
 {
     struct net_stack *const stack = own.stack;

@@ -1,5 +1,5 @@
 /* Frames whose headers lie at fixed places: no VLAN tag, IPv4 without options, in one piece. The fast paths inward
- * (net/tcp/fast.c, net/ip/udp_fast.c) look at several fields at a time, in memory order. */
+ * (net/tcp/fast.c, net/ip/udp.c) look at several fields at a time, in memory order. */
 #pragma once
 
 #include <stdbool.h>
