@@ -10,16 +10,16 @@
 
 /* Offsets from the Ethernet header. */
 enum {
-    AT_TYPE = 12, /* EtherType, version and header length, type of service */
-    AT_IPV4 = 14,
-    AT_TOTAL_BYTES = 16,
-    AT_FRAGMENT = 20, /* flags and offset, time to live, protocol */
-    AT_SOURCE = 26,
-    AT_DESTINATION = 30,
-    AT_PORTS = 34, /* source and destination: the transport's header begins here */
+    PLAIN_AT_TYPE = 12, /* EtherType, version and header length, type of service */
+    PLAIN_AT_IPV4 = 14,
+    PLAIN_AT_TOTAL_BYTES = 16,
+    PLAIN_AT_FRAGMENT = 20, /* flags and offset, time to live, protocol */
+    PLAIN_AT_SOURCE = 26,
+    PLAIN_AT_DESTINATION = 30,
+    PLAIN_AT_PORTS = 34, /* source and destination: the transport's header begins here */
 };
 
-/* The word at AT_TYPE: IPv4, version 4, 5 words of header. The type of service, in the high byte, is 0. */
+/* The word at PLAIN_AT_TYPE: IPv4, version 4, 5 words of header. The type of service, in the high byte, is 0. */
 #define PLAIN_IPV4      UINT32_C(0x00450008)
 #define PLAIN_IPV4_MASK UINT32_C(0x00ffffff)
 
@@ -27,24 +27,25 @@ enum {
  * to live may be anything. */
 static inline bool plain_is_whole(const uint8_t *at, uint8_t protocol)
 {
-    return (load_le32(at + AT_FRAGMENT) & UINT32_C(0xff00ff3f)) == (uint32_t)protocol << 24;
+    return (load_le32(at + PLAIN_AT_FRAGMENT) & UINT32_C(0xff00ff3f)) == (uint32_t)protocol << 24;
 }
 
 /* Returns true if a one's complement sum that includes the checksum is right. The right sum is all ones: a multiple
  * of 0xffff, as 2^16 leaves 1 behind. None of the sums below is 0. */
 static inline bool plain_all_ones(uint64_t sum) { return sum % 0xffff == 0; }
 
+/* Checks the sum over the IPv4 header. */
 static inline bool plain_header_sum_is_good(const uint8_t *at)
 {
-    const uint8_t *header = at + AT_IPV4;
+    const uint8_t *header = at + PLAIN_AT_IPV4;
     return plain_all_ones((uint64_t)load_le32(header) + load_le32(header + 4) + load_le32(header + 8)
                           + load_le32(header + 12) + load_le32(header + 16));
 }
 
-/* Checks the sum over pseudo-header, transport's header and payload: `bytes` at AT_PORTS. */
+/* Checks the sum over pseudo-header, transport's header and payload: `bytes` at PLAIN_AT_PORTS. */
 static inline bool plain_payload_sum_is_good(const uint8_t *at, uint8_t protocol, uint32_t bytes)
 {
-    uint64_t pseudo = (uint64_t)load_le32(at + AT_SOURCE) + load_le32(at + AT_DESTINATION) + ((uint32_t)protocol << 8)
-                      + __builtin_bswap16((uint16_t)bytes);
-    return plain_all_ones(checksum_sum_wide(pseudo, at + AT_PORTS, bytes));
+    uint64_t pseudo = (uint64_t)load_le32(at + PLAIN_AT_SOURCE) + load_le32(at + PLAIN_AT_DESTINATION)
+                      + ((uint32_t)protocol << 8) + __builtin_bswap16((uint16_t)bytes);
+    return plain_all_ones(checksum_sum_wide(pseudo, at + PLAIN_AT_PORTS, bytes));
 }

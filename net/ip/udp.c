@@ -81,16 +81,17 @@ static bool udp_fast_is_ours(const struct net_ip *ip, const uint8_t *at, uint32_
 bool udp_fast_receive(struct net_ip *ip, const struct frame *frame, uint64_t now_ns, struct udp_datagram *datagram)
 {
     const uint8_t *at = frame->data;
-    const struct udp_wire *wire = (const struct udp_wire *)(at + AT_PORTS);
-    if (frame->bytes < AT_PORTS + sizeof *wire || !plain_is_whole(at, IPV4_PROTOCOL_UDP)
-        || (load_le32(at + AT_TYPE) & PLAIN_IPV4_MASK) != PLAIN_IPV4)
+    const struct udp_wire *wire = (const struct udp_wire *)(at + PLAIN_AT_PORTS);
+    if (frame->bytes < PLAIN_AT_PORTS + sizeof *wire || !plain_is_whole(at, IPV4_PROTOCOL_UDP)
+        || (load_le32(at + PLAIN_AT_TYPE) & PLAIN_IPV4_MASK) != PLAIN_IPV4)
         return false;
-    uint32_t source = load_be32(at + AT_SOURCE), destination = load_be32(at + AT_DESTINATION);
-    uint32_t total_bytes = load_be16(at + AT_TOTAL_BYTES), bytes = load_be16(&wire->bytes);
+    uint32_t source = load_be32(at + PLAIN_AT_SOURCE), destination = load_be32(at + PLAIN_AT_DESTINATION);
+    uint32_t total_bytes = load_be16(at + PLAIN_AT_TOTAL_BYTES), bytes = load_be16(&wire->bytes);
     if (!udp_fast_is_ours(ip, at, destination) || !ipv4_address_is_unicast(source) || ipv4_is_broadcast(ip, source)
         || source == ip->interface.address)
         return false;
-    if (total_bytes > frame->bytes - AT_IPV4 || bytes < sizeof *wire || IPV4_HEADER_BYTES_MIN + bytes != total_bytes)
+    if (total_bytes > frame->bytes - PLAIN_AT_IPV4 || bytes < sizeof *wire
+        || IPV4_HEADER_BYTES_MIN + bytes != total_bytes)
         return false;
     if (!NET_SKIP_CHECKSUMS
         && (!plain_header_sum_is_good(at)

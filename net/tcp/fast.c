@@ -23,7 +23,7 @@
 
 /* Offsets from the Ethernet header, after those of net/ip/plain_ipv4.h. */
 enum {
-    AT_TCP = AT_PORTS,
+    AT_TCP = PLAIN_AT_PORTS,
     AT_OFFSET = 46, /* header length, flags */
     AT_TIMESTAMPS = 54,
 };
@@ -48,11 +48,12 @@ HOT bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, ui
 
     /* The frame must be for us alone, IPv4 without options, in one piece, TCP. */
     if (frame->bytes < AT_TIMESTAMPS || stack->fast_off || load_le32(at) != load_le32(mac)
-        || load_le16(at + 4) != load_le16(mac + 4) || !is_plain_ipv4(load_le32(at + AT_TYPE))
-        || !plain_is_whole(at, IPV4_PROTOCOL_TCP) || load_be32(at + AT_DESTINATION) != stack->ip.interface.address)
+        || load_le16(at + 4) != load_le16(mac + 4) || !is_plain_ipv4(load_le32(at + PLAIN_AT_TYPE))
+        || !plain_is_whole(at, IPV4_PROTOCOL_TCP)
+        || load_be32(at + PLAIN_AT_DESTINATION) != stack->ip.interface.address)
         return false;
     uint32_t total_bytes = load_be16(&head->ipv4.total_bytes);
-    if (total_bytes > frame->bytes - AT_IPV4 || total_bytes < IPV4_HEADER_BYTES_MIN + TCP_HEADER_BYTES_MIN
+    if (total_bytes > frame->bytes - PLAIN_AT_IPV4 || total_bytes < IPV4_HEADER_BYTES_MIN + TCP_HEADER_BYTES_MIN
         || (!NET_SKIP_CHECKSUMS && !plain_header_sum_is_good(at)))
         return false;
     if (!frame->checksum_good && !NET_SKIP_CHECKSUMS
@@ -61,7 +62,7 @@ HOT bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, ui
 
     /* The segment must belong to a connection; the keys are the fields in memory order. */
     const struct tcp *tcp = &stack->tcp;
-    uint64_t key = (uint64_t)load_be32(at + AT_SOURCE) << 32 | load_be32(at + AT_TCP);
+    uint64_t key = (uint64_t)load_be32(at + PLAIN_AT_SOURCE) << 32 | load_be32(at + AT_TCP);
     uint32_t index = 0;
     while (index < tcp->connection_end && tcp->keys[index] != key)
         index++;
@@ -166,7 +167,7 @@ HOT bool tcp_message_send(struct net_stack *stack, struct tcp_connection *c, uin
     struct tx_buffer *buffer = c->message;
     uint8_t *data_before = buffer->data, *at = data_before + TCP_MESSAGE_OFFSET + from - c->head_bytes;
     struct tcp_head_wire *head = (struct tcp_head_wire *)at;
-    uint16_t total_bytes = (uint16_t)(c->head_bytes - AT_IPV4 + bytes);
+    uint16_t total_bytes = (uint16_t)(c->head_bytes - PLAIN_AT_IPV4 + bytes);
     uint16_t tcp_bytes = (uint16_t)(total_bytes - IPV4_HEADER_BYTES_MIN);
     uint16_t window = (uint16_t)tcp_receive_window_update(c);
     bool by_device = device->tx_checksum;
