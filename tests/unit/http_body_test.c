@@ -56,6 +56,7 @@ TEST(bodies_are_read_in_any_pieces)
     check("5;name=\"v\"\r\nhello\r\n00A\r\n 12345678,\r\n0\r\nTrailer: x\r\n\r\n", true, 0, HTTP_BODY_DONE,
           "hello 12345678,", 0);
     check("5 ;a\r\nhello\r\n0\t ; b = \"c\"\r\nX-Y:\r\nz~: 1:2\r\n\r\n", true, 0, HTTP_BODY_DONE, "hello", 0);
+    check("1;\ta=\t\r\nh\r\n0\r\n\r\n", true, 0, HTTP_BODY_DONE, "h", 0);
     check("3\r\nab", true, 0, HTTP_BODY_DATA, "ab", 0);
 }
 
@@ -105,6 +106,10 @@ TEST(malformed_chunks_are_refused)
         feed(&body, texts[i], strlen(texts[i]), 100, out);
         assert_int_equal(body.state, HTTP_BODY_BAD);
     }
+    char out[64] = "";
+    struct http_body body = begun(true, 0);
+    feed(&body, "0\r\nA: \0\r\n\r\n", 12, 100, out);
+    assert_int_equal(body.state, HTTP_BODY_BAD);
 }
 
 TEST(sizes_extensions_and_trailers_without_end_are_refused)

@@ -1,5 +1,6 @@
 /* net/http/response.c. Every example is read whole, split at every byte, byte by byte, and cut short at every byte. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/text.h"
 #include "net/http/request.h"
@@ -53,7 +54,7 @@ static void say_done(struct transcript *t)
 /* Feeds bytes from a buffer of exactly their size, so that ASan sees a read outside. */
 static void feed(struct transcript *t, const char *text, size_t bytes)
 {
-    uint8_t *exact = test_malloc(bytes ? bytes : 1);
+    uint8_t *exact = malloc(bytes ? bytes : 1);
     memcpy(exact, text, bytes);
     const uint8_t *at = exact, *end = exact + bytes;
     struct bytes body;
@@ -73,7 +74,7 @@ static void feed(struct transcript *t, const char *text, size_t bytes)
         if (step == HTTP_BAD)
             say_bad(t);
     }
-    test_free(exact);
+    free(exact);
 }
 
 static void finish(struct transcript *t)
@@ -132,6 +133,7 @@ static const struct {
     { "HTTP/1.1 304 Not Modified\r\n" CHUNKED "\r\n" OK LENGTH_5 "\r\n12345", "304+[] 200+[12345]" },
     { "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbusy", "503-[busy]" },
     { "HTTP/1.1 999 Odd\r\nContent-Length: 1\r\n\r\nx", "999+[x]" },
+    { "HTTP/1.1 099 Odd\r\nContent-Length: 1\r\n\r\nx", "099+[x]" },
 
     /* Interim responses, RFC 9110 §15.2. */
     { "HTTP/1.1 100 Continue\r\n\r\n" OK LENGTH_5 "\r\n12345", "200+[12345]" },
@@ -383,6 +385,10 @@ TEST(the_end_is_reported_again_until_begin)
     assert_int_equal(http_response_step(&r, &at, end, &body), HTTP_BAD);
     assert_int_equal(http_response_finish(&r), HTTP_BAD);
     assert_string_equal(r.bad, "cut short");
+    http_response_begin(&r);
+    at = (const uint8_t *)good;
+    assert_int_equal(http_response_step(&r, &at, end, &body), HTTP_HEAD);
+    assert_int_equal(http_response_finish(&r), HTTP_DONE); /* 204 has no body */
 }
 
 /* ---- Requests ---- */
@@ -409,6 +415,10 @@ TEST(a_request_is_taken_apart)
           false, 0 },
         { "GET / HTTP/1.0\r\n\r\n", "GET", "/", NULL, false, false, false, 0 },
         { "GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", "GET", "/", NULL, true, false, false, 0 },
+        { "GET / HTTP/1.0\r\nConnection: keep-alive, x\r\n\r\n", "GET", "/", NULL, true, false, false, 0 },
+        { "GET / HTTP/1.1\r\nHost: x\r\nConnection: close, keep-alive\r\n\r\n", "GET", "/", NULL, false, false, false,
+          0 },
+        { "\r\nGET / HTTP/1.9\r\nHost: x\r\n\r\n", "GET", "/", NULL, true, false, false, 0 },
         { "GET http://a.b:80?q HTTP/1.1\r\nHost: x\r\n\r\n", "GET", "/", "q", true, false, false, 0 },
         { "GET HTTP://a/b?q HTTP/1.1\r\nHost: x\r\n\r\n", "GET", "/b", "q", true, false, false, 0 },
         { "GET hTtP://a HTTP/1.1\r\nHost: x\r\n!#$%&'*+-.^_`|~09azAZ:\r\n\r\n", "GET", "/", NULL, true, false, false,
@@ -457,6 +467,44 @@ TEST(a_request_framed_in_two_ways_is_refused)
     assert_int_equal(parse("GET  HTTP/1.1\r\n\r\n").refused, 400); /* RFC 9112 §3.2: a target is not empty */
 }
 
+/* RFC 9112 §2.2, §3: a method, a target and a version, with one space between. */
+TEST(a_faulty_request_line_is_refused)
+{
+    static const char *const bad[] = { "",
+                                       "GET",
+                                       "GET /",
+                                       " / HTTP/1.1",
+                                       "GET  / HTTP/1.1",
+                                       "GET / HTTP/1.1 ",
+                                       "GET / HTTP/1",
+                                       "GET / HTTP/1.10",
+                                       "GET / http/1.1",
+                                       "GET / HTTP/x.1",
+                                       "GET / HTTP/1-1",
+                                       "GET / HTTP/1.x" };
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        char text[100];
+        int bytes = snprintf(text, sizeof text, "\r\n%s\r\nHost: x\r\n\r\n", bad[i]);
+        assert_int_equal(http_request_parse((const uint8_t *)text, (size_t)bytes).refused, 400);
+    }
+    assert_int_equal(parse("GET / HTTP/0.9\r\nHost: x\r\n\r\n").refused, 505);
+    assert_int_equal(parse("GET / HTTP/2.0\r\nHost: x\r\n\r\n").refused, 505);
+}
+
+/* Parses each beginning of a head, from a buffer of exactly its size. */
+TEST(a_head_that_is_cut_is_read_to_its_end)
+{
+    static const char head[] = "\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    for (size_t cut = 0; cut < sizeof head; cut++) {
+        uint8_t *exact = malloc(cut ? cut : 1);
+        memcpy(exact, head, cut);
+        const uint16_t refused = http_request_parse(exact, cut).refused;
+        const bool is_whole = cut > strlen("\r\nGET / HTTP/1.1\r\nHost") && exact[cut - 1] != '\r';
+        assert_int_equal(refused, is_whole ? 0 : 400);
+        free(exact);
+    }
+}
+
 /* RFC 9110 §5.1, §9.1, §4.2.1: others may read a name that is no token as the one that it resembles. */
 TEST(a_name_that_is_no_token_is_refused)
 {
@@ -483,7 +531,9 @@ TEST(a_name_that_is_no_token_is_refused)
 TEST(a_faulty_host_is_refused)
 {
     static const char *const good[] = { "", "x", "x:80", "x:", "[::1]:80", "a-b.c_d~e", "a%20b", "a,b" };
-    static const char *const bad[] = { "a b", "a\tb", "a/b", "a?b", "a#b", "u@a", "a\\b", "a\"b", "\xc3\xa9", "a\x01" };
+    static const char *const bad[] = { "a b",          "a\tb",         "a/b",           "a?b",      "a#b",
+                                       "u@a",          "a\\b",         "a\"b",          "\xc3\xa9", "a\x01",
+                                       "x\r\nHost: x", "x\r\nHost: y", "a b\r\nHost: x" };
     static const char *const bad_targets[] = { "http://:80/", "http://u@a/", "http://a\\b/", "http://a#b/",
                                                "http://\xff/" };
     char text[200];
@@ -515,6 +565,7 @@ TEST(a_request_with_a_nul_or_a_lone_cr_is_refused)
             text[i] = (uint8_t)byte;
             assert_int_equal(http_request_parse(text, sizeof text).refused, 400);
         }
+    assert_int_equal(parse("GET / HTTP/1.1\r\nHost: x\r\n\rX: y\r\n\r\n").refused, 400);
 }
 
 TEST(names_are_percent_encoded)
