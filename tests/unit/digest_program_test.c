@@ -11,9 +11,9 @@
 
 #define HEAD "POST /sha256?rounds=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n"
 
-static uint64_t now_ns;
+static uint64_t now_ns, clock_step_ns, clock_calls;
 
-static uint64_t clock_now(void) { return now_ns; }
+static uint64_t clock_now(void) { return now_ns + ++clock_calls * clock_step_ns; }
 
 static const struct program_machine machine = { .tsc_khz = 2000000, .now_ns = clock_now };
 
@@ -25,6 +25,7 @@ BEFORE_EACH()
     fake_reset();
     stats_clear();
     now_ns = NS_PER_S;
+    clock_step_ns = 0;
     assert_null(service_init(machine.secret, false, now_ns));
     assert_null(program.prepare(&machine));
     assert_null(program.init(&machine, now_ns));
@@ -50,6 +51,24 @@ TEST(a_port_that_cannot_be_had_is_reported)
     stats_clear();
     fake.refuse_listen = true;
     assert_non_null(strstr(program.init(&machine, now_ns), "port"));
+}
+
+/* A turn takes 64 events, or those of 10 us. */
+TEST(a_turn_takes_as_many_events_as_it_has_time_for)
+{
+    static const struct {
+        uint64_t step_ns, events;
+    } rows[] = { { 0, 64 }, { NS_PER_US, 10 }, { NS_PER_S, 1 } };
+    const int id = fake_accepted(digest_settings.port);
+    turns(1);
+    for (int i = 0; i < 100; i++)
+        fake_data(id, "P", 1);
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        clock_calls = 0;
+        clock_step_ns = rows[i].step_ns;
+        turns(1);
+        assert_int_equal(clock_calls, rows[i].events);
+    }
 }
 
 /* Returns a sum of all counters but the time since the start. */

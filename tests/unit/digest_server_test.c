@@ -75,6 +75,9 @@ TEST(a_request_is_answered_and_the_next_one_too)
         "POST /nabhash HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n\xde\xad\xbe\xef\r\n0\r\n\r\n");
     assert_non_null(strstr(text, "\n9041d0d440fe93f69515b771619aa54c\n"));
     assert_false(fake.connections[id].closed_by_us);
+    ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    assert_non_null(strstr(text, "Connection: close\r\n\r\ne3b0c442"));
+    assert_true(fake.connections[id].closed_by_us);
 }
 
 TEST(requests_in_one_piece_are_answered_in_order)
@@ -111,6 +114,16 @@ TEST(an_old_client_gets_its_stream_up_to_the_end)
     assert_true(fake.connections[id].closed_by_us);
 }
 
+TEST(a_response_waits_for_a_buffer)
+{
+    int id = opened();
+    fake.connections[id].no_message = true;
+    assert_string_equal(ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"), "");
+    fake.connections[id].no_message = false;
+    wait(100 * NS_PER_MS);
+    assert_non_null(strstr(answer(id), "200 OK"));
+}
+
 TEST(a_client_that_expects_100_continue_gets_100)
 {
     int id = opened();
@@ -118,7 +131,15 @@ TEST(a_client_that_expects_100_continue_gets_100)
     assert_string_equal(answer(id), "HTTP/1.1 100 Continue\r\n\r\n");
     ask(id, "abc");
     assert_non_null(strstr(answer(id), "200 OK"));
+    /* RFC 9110 §10.1.1: none to an old client, nor if no body follows. */
+    ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nExpect: 100-continue\r\n\r\n");
+    ask(id, "POST /sha256 HTTP/1.0\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\nabc");
+    assert_null(strstr(answer(id) + 1, "HTTP/1.1 100"));
+    assert_true(fake.connections[id].closed_by_us);
 }
+
+#define ZEROS_16    "0000000000000000"
+#define MERCHA_ZERO "/mercha?nonce=" ZEROS_16 "00000000&key=" ZEROS_16 ZEROS_16 ZEROS_16 ZEROS_16
 
 TEST(bad_requests_get_an_error_message_and_an_end)
 {
@@ -136,6 +157,9 @@ TEST(bad_requests_get_an_error_message_and_an_end)
         { "POST /sha256?rounds=0 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "400", "rounds.max=" },
         { "POST /sha256?rounds=1000000000000 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "400", "rounds.max=" },
         { "POST /mercha?key=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 128\r\n\r\n", "400", "key=" },
+        { "POST " MERCHA_ZERO " HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n", "400", "64 * 2^k" },
+        { "POST " MERCHA_ZERO " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", "400",
+          "64 * 2^k" },
         { "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nx", "400", "chunks" },
         { "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3 5\r\nabc", "400", "chunks" },
         { "POST /sha256 HTTP/1.1\r\nHost: x\r\nTrans fer: chunked\r\nContent-Length: 0\r\n\r\n", "400", "malformed" },
@@ -159,6 +183,7 @@ TEST(a_head_request_gets_no_body)
         "HEAD /sha256 HTTP/1.1\r\nHost: x\r\n\r\n",
         "\r\nHEAD /nothing HTTP/1.1\r\nHost: x\r\n\r\n",
         "HEAD /sha256 HTTP/1.1\r\n\r\n",
+        "\nHEAD /nothing HTTP/1.1\nHost: x\n\n",
     };
     for (size_t i = 0; i < ARRAY_COUNT(requests); i++) {
         int id = opened();
@@ -195,6 +220,17 @@ TEST(a_head_without_end_is_refused)
     for (int i = 0; i < 300 && answer(id)[0] == '\0'; i++)
         ask(id, "X: 0123456789\r\n");
     assert_non_null(strstr(answer(id), "431 "));
+}
+
+TEST(a_head_of_more_than_4096_bytes_is_refused)
+{
+    static const char form[] = "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nX: %0*d\r\n\r\n";
+    char text[CONNECTION_HEAD_BYTES_MAX + 2];
+    const int id = opened(), least = snprintf(text, sizeof text, form, 1, 0);
+    for (int more = 0; more < 2; more++) {
+        snprintf(text, sizeof text, form, CONNECTION_HEAD_BYTES_MAX - least + 1 + more, 0);
+        assert_non_null(strstr(ask(id, text), more == 0 ? "200 OK" : "431 "));
+    }
 }
 
 TEST(a_stream_that_turns_bad_breaks_off)
@@ -281,7 +317,9 @@ TEST(a_reader_that_reads_nothing_is_cut_off)
 
 TEST(slow_senders_get_408)
 {
-    int head = opened(), body = opened(), silent = opened();
+    int head = opened(), body = opened(), silent = opened(), deaf = opened();
+    fake.connections[deaf].window_bytes = 0; /* cannot get the 408 */
+    fake_text(deaf, "POST ");
     fake_text(head, "POST /sha256 HTTP/1.1\r\nX: ");
     fake_text(body, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc");
     for (int i = 0; i < 11; i++) { /* a byte a second does not extend the time of a head */
@@ -292,6 +330,9 @@ TEST(slow_senders_get_408)
     assert_non_null(strstr(answer(body), "408 Request Timeout"));
     assert_string_equal(answer(silent), "");
     assert_true(fake.connections[silent].closed_by_us);
+    assert_false(fake.connections[deaf].aborted_by_us);
+    wait(NS_PER_S);
+    assert_true(fake.connections[deaf].aborted_by_us);
 }
 
 TEST(unexpected_bytes_keep_no_connection)
@@ -451,17 +492,51 @@ TEST(an_address_with_all_places_gives_one_to_another_address)
     assert_int_equal(counter("digest.dropped_share"), 5);
     assert_non_null(strstr(ask_shortly(opened_from(GREEDY)), "503 "));
     assert_int_equal(counter("digest.dropped_share"), 5);
+    const int two[] = { fake_accepted_from(MODEST, PORT), fake_accepted_from(MODEST, PORT) }; /* in one turn */
+    for (int i = 0; i < 2; i++)
+        assert_non_null(strstr(ask_shortly(two[i]), "200 OK"));
+    assert_int_equal(counter("digest.dropped_share"), 7);
+}
+
+TEST(an_address_with_one_place_fewer_takes_none)
+{
+    fake.many = fake.linger = true;
+    for (uint32_t i = 0; i < SERVER_CONNECTION_COUNT; i++)
+        opened_from(GREEDY + i % 3); /* 86, 85 and 85 places */
+    assert_non_null(strstr(answer(opened_from(GREEDY + 2)), "503 "));
+    assert_int_equal(counter("digest.dropped_share"), 0);
+}
+
+/* Refuses clients that then stay. A client that has its refusal gives up its place; at last there is none. */
+TEST(a_refused_client_that_stays_gives_up_its_place)
+{
+    fake.many = fake.linger = true;
+    for (int i = 0; i < SERVER_CONNECTION_COUNT; i++)
+        opened_from(GREEDY);
+    int refused = opened_from(GREEDY);
+    assert_non_null(strstr(answer(opened_from(GREEDY)), "503 "));
+    fake.connections[refused].acked_bytes = fake.connections[refused].sent_bytes;
+    assert_non_null(strstr(ask_shortly(opened_from(GREEDY)), "200 OK"));
+    assert_int_equal(counter("digest.dropped_spare"), 1);
+    for (int places = SERVER_REFUSAL_COUNT - 2; places > 0; places--)
+        assert_non_null(strstr(answer(opened_from(GREEDY)), "503 "));
+    refused = opened_from(GREEDY);
+    assert_true(fake.connections[refused].aborted_by_us);
+    assert_string_equal(answer(refused), "");
 }
 
 TEST(two_addresses_come_to_equal_shares)
 {
     fake.many = fake.linger = true;
-    for (int i = 0; i < SERVER_CONNECTION_COUNT; i++)
+    int asks = opened_from(GREEDY); /* keeps its place: the others are idle */
+    fake_text(asks, "POST ");
+    for (int i = 1; i < SERVER_CONNECTION_COUNT; i++)
         opened_from(GREEDY);
     for (int i = 0; i < SERVER_CONNECTION_COUNT / 2; i++)
         assert_null(strstr(answer(opened_from(MODEST)), "503 "));
     assert_int_equal(counter("digest.dropped_share"), SERVER_CONNECTION_COUNT / 2);
     assert_non_null(strstr(answer(opened_from(MODEST)), "503 "));
+    assert_int_equal(fake.connections[asks].address, GREEDY);
 }
 
 TEST(a_chain_whose_client_has_ended_gives_up_its_place)
@@ -470,9 +545,13 @@ TEST(a_chain_whose_client_has_ended_gives_up_its_place)
     for (int i = 1; i <= 5; i++)
         assert_non_null(strstr(ask_shortly(opened_from(GREEDY)), "200 OK"));
     assert_int_equal(counter("digest.dropped_spare"), 5);
+    const int two[] = { fake_accepted_from(GREEDY, PORT), fake_accepted_from(GREEDY, PORT) }; /* in one turn */
+    for (int i = 0; i < 2; i++)
+        assert_non_null(strstr(ask_shortly(two[i]), "200 OK"));
+    assert_int_equal(counter("digest.dropped_spare"), 7);
     for (int i = 0; i < 12; i++, now_ns += NS_PER_S) /* client.timeout= is 10 */
         one_turn();
-    assert_int_equal(counter("digest.expired"), SERVER_CONNECTION_COUNT); /* the five are idle */
+    assert_int_equal(counter("digest.expired"), SERVER_CONNECTION_COUNT); /* the seven are idle */
     assert_true(digest_chains_count() == 0);
 }
 
@@ -533,6 +612,22 @@ TEST(clients_that_acknowledge_nothing_do_not_take_all_buffers)
         assert_true(fake.connections[silent[i]].aborted_by_us || fake.connections[silent[i]].closed_by_us);
 }
 
+/* Above 100 readers that take nothing, the one that has stalled the longest goes. */
+TEST(a_hundred_readers_may_stall)
+{
+    int ids[101];
+    fake.many = true;
+    for (int i = 0; i < 101; i++) {
+        ids[i] = opened();
+        fake.connections[ids[i]].window_bytes = 0;
+        fake_text(ids[i], "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+        if (i >= 99)
+            wait(2 * NS_PER_S);
+        assert_int_equal(counter("digest.evicted"), i / 100);
+    }
+    assert_true(fake.connections[ids[0]].aborted_by_us);
+}
+
 TEST(a_client_that_acknowledges_late_gets_all_responses)
 {
     static const char request[] = "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
@@ -585,6 +680,9 @@ TEST(a_rehearsal_is_answered_and_not_counted)
         assert_string_equal(fake.connections[FAKE_REHEARSED].sent, answer(id));
         digest_server_check();
     }
+    event.kind = TRANSPORT_ENDED;
+    digest_connection_rehearse(&event, now_ns);
+    assert_false(fake.connections[FAKE_REHEARSED].closed_by_us);
     assert_memory_equal(&digest_connection_counters, &before, sizeof before);
     assert_int_equal(digest_chains_count(), 0);
 }

@@ -183,8 +183,9 @@ TEST(sha256_is_that_of_base)
 
 TEST(rounds_beyond_the_setting_are_refused)
 {
-    static const char *const queries[] = { "rounds=0",  "rounds=1000001", "rounds=",
-                                           "rounds=1x", "rounds=-1",      "rounds=99999999999999999999" };
+    static const char *const queries[] = { "rounds=0",       "rounds=1000001", "rounds=",
+                                           "rounds=1x",      "rounds=-1",      "rounds=99999999999999999999",
+                                           "rounds&rounds=0" };
     for (size_t i = 0; i < ARRAY_COUNT(queries); i++)
         assert_non_null(strstr(result_of(&digest_method_sha256, queries[i], body, 3), "rounds= must be"));
     assert_non_null(strstr(result_of(&digest_method_sha256, "x=3&y&rounds=1", (const uint8_t *)"abc", 3), "ba7816bf"));
