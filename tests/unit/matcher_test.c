@@ -150,11 +150,15 @@ TEST(matcher_early_answer_comes_before_its_digits_and_once)
         }
     }
     assert_true(early);
-    /* The answer's digits come, and it is not returned again. A 0 after them makes another answer. */
-    assert_string_equal(answers_of(matcher, answer_text + sent), "");
-    char tail[80];
+    /* The answer's digits come, in two bursts, and it is not returned again. A 0 after them makes another answer. */
+    char part[8], tail[80];
+    snprintf(part, sizeof part, "%.4s", answer_text + sent);
+    assert_string_equal(answers_of(matcher, part), "");
+    assert_int_equal(matcher_stats(matcher)->early_right, 0);
+    assert_string_equal(answers_of(matcher, answer_text + sent + 4), "");
     snprintf(tail, sizeof tail, "%s0@%zu", answer_text, count + 1);
     assert_string_equal(answers_of(matcher, "0"), tail);
+    assert_int_equal(matcher_stats(matcher)->early_answers, 1);
     assert_int_equal(matcher_stats(matcher)->early_right, 1);
     assert_int_equal(matcher_stats(matcher)->early_wrong, 0);
 }
@@ -171,10 +175,15 @@ TEST(matcher_early_answer_is_counted_wrong_if_other_digits_come)
     assert_null(matcher_init(&matcher, &config));
     matcher_begin(matcher, (const uint8_t *)"10335630343141208003788538029877680", 35);
     assert_false(matcher_take(matcher, &answer));
+    while (matcher_stats(matcher)->early_answers == 0)
+        assert_true(matcher_prepare(matcher));
+    for (int i = 0; i < 1000; i++) /* waits until the answer is taken */
+        assert_true(matcher_prepare(matcher));
+    assert_true(matcher_next_early(matcher, &answer));
     while (matcher_prepare(matcher))
-        matcher_next_early(matcher, &answer);
-    assert_int_equal(matcher_stats(matcher)->early_answers, 1);
+        assert_false(matcher_next_early(matcher, &answer));
     assert_string_equal(answers_of(matcher, "5555555555"), "");
+    assert_int_equal(matcher_stats(matcher)->early_answers, 1);
     assert_int_equal(matcher_stats(matcher)->early_right, 0);
     assert_int_equal(matcher_stats(matcher)->early_wrong, 1);
 }
@@ -473,6 +482,8 @@ TEST(matcher_refuses_n_and_constants_out_of_range)
         "0",
         "03",
         "12a",
+        "1/2",
+        ":",
         "-5",
         " 7",
         "134078079299425970995740249982058461274793658205923933777235614437217640300735469768018742981669034276900318"
@@ -488,6 +499,8 @@ TEST(matcher_refuses_n_and_constants_out_of_range)
         snprintf(quoted, sizeof quoted, "%s", bad[i]);
         assert_non_null(strstr(message, quoted));
     }
+    config.moduli[0] = NULL;
+    assert_non_null(strstr(matcher_init(&matcher, &config), "(none)"));
 }
 
 static void assert_hash_equal(const struct matcher_hash *hash, const struct matcher_hash *before)
@@ -533,6 +546,36 @@ TEST(matcher_warm_rehearses_an_answer_and_puts_the_state_back)
         answers_of(m, "27182818284590452353602874713526624977570000000");
         assert_warm_rehearses(m, 7);
     }
+}
+
+static void assert_unchanged_by_warm(struct matcher *m)
+{
+    static struct matcher before;
+    struct matcher_answer answer;
+    memcpy(&before, m, sizeof before);
+    assert_true(!m->search.open || !matcher_prepare(m));
+    assert_true(m->search.open || matcher_next(m, &answer) == MATCHER_DONE);
+    matcher_warm(m);
+    assert_memory_equal(m, &before, sizeof before);
+}
+
+/* Calls while an answer waits, while idle work is left, and with a modulus that is too long for n. */
+TEST(matcher_warm_and_prepare_have_nothing_to_do)
+{
+    struct matcher *m = matcher_of(6, "99991", NULL);
+    struct matcher_answer answer;
+    for (int idle = 0; idle < 2; idle++) {
+        while (idle > 0 && matcher_prepare(m))
+            continue;
+        matcher_begin(m, (const uint8_t *)"99991", 5);
+        assert_unchanged_by_warm(m);
+        assert_true(matcher_take(m, &answer) && !matcher_take(m, &answer));
+        assert_unchanged_by_warm(m);
+    }
+    m = matcher_of(4, "99991", NULL);
+    while (matcher_prepare(m))
+        continue;
+    assert_unchanged_by_warm(m);
 }
 
 TEST(matcher_warm_ends_soon_if_every_place_has_an_answer)
