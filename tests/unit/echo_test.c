@@ -61,6 +61,7 @@ TEST(all_bytes_come_back_and_then_the_end)
     struct fake_connection *c = &fake.connections[id];
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (uint8_t)(i % 251);
+    fake_connected(id); /* comes to programs that connect, and is nothing here */
     fake_data(id, data, sizeof data);
     fake_ended(id);
     for (int i = 0; i < 10 && !c->closed_by_us; i++) {
