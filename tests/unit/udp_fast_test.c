@@ -167,7 +167,7 @@ static uint32_t play(void)
 {
     static uint8_t original[256], bytes_of_frame[256];
     uint32_t datagrams = 0;
-    for (int i = 0; i < FRAMES; i++) {
+    for (uint32_t i = 0; i < FRAMES; i++) {
         struct udp_datagram by_fast, by_layers;
         struct frame frame = { .checksum_good = one_in(4) };
         memset(original, 0, sizeof original);
