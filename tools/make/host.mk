@@ -67,7 +67,7 @@ $(BUILD)/pic/%.o: %.c
 	$(CC) $(HOST_CFLAGS) -fPIC -fvisibility=hidden $(call cflags_of,$<) -c -o $@ $<
 $(BUILD)/host/libperegrine-net.so: $(NET_LIBRARY_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) -shared -Wl,-z,defs -o $@ $^
+	$(CC) -shared -Wl,-z,defs,--exclude-libs,ALL -o $@ $^
 host: $(BUILD)/host/libperegrine-net.so
 NEEDS_netlib := $(BUILD)/host/libperegrine-net.so
 -include $(NET_LIBRARY_OBJECTS:.o=.d)
