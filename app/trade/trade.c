@@ -636,11 +636,12 @@ NOT_HOT static void watch(uint64_t now_ns)
     trade.feed_heard = heard_ns > trade.caught_up_ns && now_ns - heard_ns < trade_settings.feed_timeout_ns;
     const char *trouble = NULL;
     if (heard_ns != 0)
-        trouble = mold_has_ended()    ? "the feed's session has ended"
-                  : mold_is_lost()    ? "a gap of the feed cannot be filled"
-                  : !trade.feed_heard ? "the feed is silent"
-                  : !book_is_whole()  ? "a message contradicts the books, or finds them full"
-                                      : NULL;
+        trouble = mold_has_ended()                 ? "the feed's session has ended"
+                  : mold_is_lost()                 ? "a gap of the feed cannot be filled"
+                  : heard_ns <= trade.caught_up_ns ? "the machine has stood still, and the feed's datagrams are old"
+                  : !trade.feed_heard              ? "the feed is silent"
+                  : !book_is_whole()               ? "a message contradicts the books, or finds them full"
+                                                   : NULL;
     if (trouble == NULL && !ouch_is_sure())
         trouble = unsure;
     if (trouble == trade.trouble)

@@ -575,7 +575,12 @@ TEST(machine_that_stood_still_for_the_feeds_timeout_orders_nothing_on_old_datagr
 
 TEST(datagrams_soon_after_a_pause_of_the_machine_are_old)
 {
+    char line[LOG_LINE_BYTES_MAX + 1] = "";
+    uint64_t at = log_end();
     now_ns += 4 * NS_PER_S;
+    turn(1000);
+    while (strstr(line, "trade: the machine has stood still") == NULL)
+        assert_true(log_read(&at, line) > 0);
     for (uint64_t i = 0; i < 45; i++) {
         trigger(10 + i);
         turn(2 * NS_PER_MS);
