@@ -317,6 +317,7 @@ void transport_hold(int id, bool held)
     struct connection *c = connection_at(id);
     ASSERT(c->state != FREE);
     c->held = held;
+    c->quiet = false;
 }
 
 uint32_t transport_unacked_bytes(int id)
@@ -447,6 +448,20 @@ static bool poll_open(struct connection *c, int id, struct transport_event *even
     return report(event, TRANSPORT_ENDED, id);
 }
 
+/* Looks at a connection that is held. The kernel keeps its data, and reports an end in order after them. */
+static void poll_held(struct connection *c)
+{
+    struct pollfd ended = { .fd = c->fd };
+    ASSERT(c->held && c->fd >= 0);
+    if (c->state == CLOSING)
+        fin_send(c);
+    else
+        flush(c);
+    int error = poll(&ended, 1, 0) > 0 ? socket_error(c->fd) : 0;
+    if (error != 0)
+        over(c, reason_of(error, c->state));
+}
+
 static bool poll_connection(int id, struct transport_event *event)
 {
     struct connection *c = connection_at(id);
@@ -458,6 +473,8 @@ static bool poll_connection(int id, struct transport_event *event)
     }
     if (c->state == CONNECTING) {
         reported = poll_connecting(c, id, event);
+    } else if (c->held && c->state != OVER) {
+        poll_held(c);
     } else if (c->state == OPEN || c->state == CLOSING) {
         reported = poll_open(c, id, event);
     } else if (c->state == ENDED) {
@@ -549,27 +566,22 @@ static void accept_some(void)
     }
 }
 
-/* Notes which connections something has happened to. One that is held reports no more than its end. */
+/* Notes which connections something has happened to. */
 static void notice_ready(void)
 {
     struct epoll_event events[EPOLL_EVENTS_MAX];
     int count = epoll_wait(sockets.epoll, events, EPOLL_EVENTS_MAX, 0);
     for (int i = 0; i < count; i++) {
         struct connection *c = connection_at((int)events[i].data.u32);
-        if (c->fd < 0)
-            continue;
-        c->quiet = false;
-        if (c->held && (events[i].events & (EPOLLERR | EPOLLHUP)) != 0)
-            over(c, reason_of(socket_error(c->fd), c->state));
-        else if (c->held && c->state == OPEN)
-            flush(c);
+        if (c->fd >= 0)
+            c->quiet = false;
     }
 }
 
 /* Returns true if a connection may have an event. */
 static bool is_worth_asking(const struct connection *c)
 {
-    return c->state == OVER || c->accepted || (c->state != FREE && !c->quiet && !c->held);
+    return c->state == OVER || c->accepted || (c->state != FREE && !c->quiet);
 }
 
 bool transport_poll(uint64_t now_ns, struct transport_event *event)

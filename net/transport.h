@@ -69,7 +69,7 @@ enum transport_event_kind {
 };
 
 enum transport_reason {
-    TRANSPORT_DONE,        /* each side closed in order */
+    TRANSPORT_DONE,        /* each side closed in order, and all data was reported */
     TRANSPORT_REFUSED,     /* RST or port unreachable answered the SYN */
     TRANSPORT_RESET,       /* RST in an open connection */
     TRANSPORT_TIMED_OUT,   /* SYN or data unanswered for too long */
@@ -143,8 +143,9 @@ void transport_warm(void);
 bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_ns);
 
 /* Holds a connection's data back, or lets the data come again. While data is held, neither TRANSPORT_DATA nor
- * TRANSPORT_ENDED is reported, and the peer soon finds its window closed, or its next segments dropped. The end of the
- * connection, TRANSPORT_CLOSED, is reported, and takes the held data with it. */
+ * TRANSPORT_ENDED is reported, and the peer soon finds its window closed, or its next segments dropped. An end in order
+ * waits as well: TRANSPORT_CLOSED with TRANSPORT_DONE comes after the held data, so a caller that leaves a connection
+ * lets its data come. Any other end is reported at once, and takes the held data with it. */
 void transport_hold(int connection, bool held);
 
 /* Returns the count of bytes that were given to transport_send and that the peer has not acknowledged. After the end

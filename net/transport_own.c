@@ -283,8 +283,8 @@ static bool event_of(struct transport_event *event, struct tcp_connection *c, ui
     }
     if (*reported == REPORTED_NOTHING || *reported == REPORTED_OPENING)
         return false;
-    if (own.held[c->index]) /* data that an end meets here is lost */
-        return over && event_closed(event, c, now_ns);
+    if (own.held[c->index]) /* data that another end than one in order meets here is lost */
+        return over && c->error != TCP_OK && event_closed(event, c, now_ns);
     if (tcp_receive_unread(c) != 0) {
         int64_t readable;
         event_begin(event, TRANSPORT_DATA, c);
@@ -499,8 +499,14 @@ void transport_close(int connection, uint64_t now_ns)
 
 void transport_abort(int connection, uint64_t now_ns)
 {
-    if (connection_of(connection) != NULL)
-        tcp_reset(own.stack, connection, now_ns);
+    struct tcp_connection *c = connection_of(connection);
+    if (c == NULL)
+        return;
+    tcp_reset(own.stack, connection, now_ns);
+    if (own.held[connection] && c->error == TCP_OK) { /* the end in order waits for data that nobody wants now */
+        c->error = TCP_ABORTED;
+        own.stack->tcp.changed = true;
+    }
 }
 
 uint32_t transport_unacked_bytes(int connection)

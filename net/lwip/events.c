@@ -46,7 +46,7 @@ void events_forget(int connection)
     }
 }
 
-struct pbuf *events_set_aside(int connection, bool *ended)
+struct pbuf *events_set_aside(int connection, bool *ended, bool *done)
 {
     struct pbuf *chain = NULL;
     ASSERT(connection >= 0 && connection < TRANSPORT_CONNECTION_COUNT_MAX);
@@ -63,6 +63,9 @@ struct pbuf *events_set_aside(int connection, bool *ended)
             queued->event.kind = TRANSPORT_NONE;
         } else if (queued->event.kind == TRANSPORT_ENDED) {
             *ended = true;
+            queued->event.kind = TRANSPORT_NONE;
+        } else if (queued->event.kind == TRANSPORT_CLOSED && queued->event.reason == TRANSPORT_DONE) {
+            *done = true;
             queued->event.kind = TRANSPORT_NONE;
         }
     }

@@ -68,8 +68,9 @@ struct queued_event *events_add(enum transport_event_kind kind);
 
 /* Drops all queued events of a connection. */
 void events_forget(int connection);
-/* Takes the data of a connection out of the queue, and its end. Gives the data, or NULL; sets *ended for an end. */
-struct pbuf *events_set_aside(int connection, bool *ended);
+/* Takes the data of a connection out of the queue, the peer's end, and an end in order. Gives the data, or NULL; sets
+ * *ended and *done. */
+struct pbuf *events_set_aside(int connection, bool *ended, bool *done);
 
 bool events_waiting(void);
 

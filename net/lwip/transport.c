@@ -37,7 +37,8 @@ struct connection {
     uint16_t port, peer_port;
     bool held;               /* transport_hold: lwIP keeps the data that come, and gives them again */
     bool held_end;           /* the peer's FIN came meanwhile */
-    struct pbuf *held_chain; /* the data that had been queued as an event */
+    bool held_done;          /* so did the end in order: TRANSPORT_CLOSED waits for the held data */
+    struct pbuf *held_chain; /* data of a queued event, and data that came with the FIN */
 
     /* Message areas. An area is sent in place, so it is in use until all its bytes are acknowledged. The lowest free
      * area is taken next: with one answer in flight two areas alternate, and stay in the cache. */
@@ -86,15 +87,31 @@ static struct queued_event *connection_report(const struct connection *c, enum t
     return queued;
 }
 
-static void connection_end(struct connection *c, enum transport_reason reason)
+static void held_free(struct connection *c)
 {
-    ASSERT(c->phase != FREE && c->phase != GONE);
     if (c->held_chain != NULL)
         pbuf_free(c->held_chain);
     c->held_chain = NULL;
+}
+
+static void held_add(struct connection *c, struct pbuf *chain)
+{
+    if (c->held_chain == NULL)
+        c->held_chain = chain;
+    else
+        pbuf_cat(c->held_chain, chain);
+}
+
+static void connection_end(struct connection *c, enum transport_reason reason)
+{
+    ASSERT(c->phase != FREE && (c->phase != GONE || c->held_done));
     c->pcb = NULL;
     c->phase = GONE;
     acks_due &= ~(uint32_t)BIT(index_of(c));
+    c->held_done = c->held && reason == TRANSPORT_DONE;
+    if (c->held_done)
+        return;
+    held_free(c);
     connection_report(c, TRANSPORT_CLOSED)->event.reason = reason;
 }
 
@@ -112,8 +129,12 @@ static err_t on_received(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t e
             connection_report(c, TRANSPORT_ENDED);
         return ERR_OK;
     }
-    if (c->held)
-        return ERR_MEM;
+    if (c->held) {
+        if (pcb->state <= FIN_WAIT_2)
+            return ERR_MEM;
+        held_add(c, p); /* the FIN came with them: lwIP would free them with the pcb */
+        return ERR_OK;
+    }
     connection_report(c, TRANSPORT_DATA)->chain = p;
     tcp_recved(pcb, p->tot_len); /* the application will take all of it before the next frame */
     if (pcb->state != TIME_WAIT && (pcb->flags & (TF_ACK_NOW | TF_ACK_DELAY))) { /* TIME-WAIT leaves the connection */
@@ -305,10 +326,12 @@ void transport_abort(int connection, uint64_t now_ns)
 {
     struct connection *c = connection_at(connection);
     hooks_now_ns = now_ns;
-    if (c->phase == FREE || c->phase == GONE)
+    if (c->phase == FREE || (c->phase == GONE && !c->held_done))
         return;
-    tcp_err(c->pcb, NULL);
-    tcp_abort(c->pcb);
+    if (c->pcb != NULL) {
+        tcp_err(c->pcb, NULL);
+        tcp_abort(c->pcb);
+    }
     events_forget(index_of(c));
     connection_end(c, TRANSPORT_ABORTED);
     connection_check(c);
@@ -389,21 +412,23 @@ void transport_hold(int connection, bool held)
 {
     struct connection *c = connection_at(connection);
     ASSERT(c->phase != FREE);
-    if (c->held == held || c->pcb == NULL)
+    if (c->held == held)
         return;
     c->held = held;
     if (held) {
-        c->held_chain = events_set_aside(connection, &c->held_end);
+        c->held_chain = events_set_aside(connection, &c->held_end, &c->held_done);
         return;
     }
     if (c->held_chain != NULL)
         connection_report(c, TRANSPORT_DATA)->chain = c->held_chain;
     c->held_chain = NULL;
-    if (c->pcb->refused_data != NULL)
+    if (c->pcb != NULL && c->pcb->refused_data != NULL)
         tcp_process_refused_data(c->pcb);
-    if (c->held_end && c->pcb != NULL)
+    if (c->held_end && (c->pcb != NULL || c->held_done))
         connection_report(c, TRANSPORT_ENDED);
-    c->held_end = false;
+    if (c->held_done)
+        connection_report(c, TRANSPORT_CLOSED)->event.reason = TRANSPORT_DONE;
+    c->held_end = c->held_done = false;
 }
 
 uint32_t transport_unacked_bytes(int connection)
@@ -450,8 +475,10 @@ static bool next_event(struct transport_event *event)
 {
     if (!events_take(event))
         return false;
-    if (event->kind == TRANSPORT_CLOSED)
+    if (event->kind == TRANSPORT_CLOSED) {
+        held_free(&connections[event->connection]);
         connections[event->connection].phase = FREE;
+    }
     return true;
 }
 

@@ -107,12 +107,14 @@ void fake_datagram(uint32_t address, uint16_t peer_port, uint16_t port, const vo
     fake_datagram_to(fake.network.address, address, peer_port, port, data, bytes);
 }
 
-/* Takes the next event out of the queue that is not data, or an end, of a connection that is held; NULL: none. */
+/* Takes the next event out of the queue that is not data, or an end in order, of a connection that is held; NULL:
+ * none. */
 static struct queued *unqueue(void)
 {
     struct queued **at = &first, *before = NULL, *q;
     while ((q = *at)) {
-        bool waits = q->event.kind == TRANSPORT_DATA || q->event.kind == TRANSPORT_ENDED;
+        bool waits = q->event.kind == TRANSPORT_DATA || q->event.kind == TRANSPORT_ENDED
+                     || (q->event.kind == TRANSPORT_CLOSED && q->event.reason == TRANSPORT_DONE);
         if (!waits || !fake.connections[q->event.connection].held)
             break;
         before = q;

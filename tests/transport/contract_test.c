@@ -386,6 +386,92 @@ TEST(a_held_connection_reports_its_end)
     expect_nothing();
 }
 
+/* Takes what the stack has sent, and notes its FIN. */
+static void take_fin(struct peer *peer)
+{
+    struct segment segment;
+    transport_idle(now_ns);
+    while (sent(&segment))
+        if (segment.flags & FIN)
+            peer->ack = segment.seq + segment.bytes + 1;
+}
+
+/* Holds a connection that both sides close in order, in each order of the two ends and the data. The end waits for the
+ * held data: no byte that was acknowledged is lost. An abort takes the data with it. */
+TEST(an_end_in_order_waits_for_held_data)
+{
+    enum { OURS_FIRST, FIN_WITH_DATA, CROSSING, THEIRS_FIRST, THEIRS_FIRST_WITH_DATA, HELD_IN_THE_MIDST, ORDERS };
+    for (int i = 0; i < 2 * ORDERS; i++) {
+        int order = i / 2;
+        bool aborts = i % 2 != 0, with_data = order == FIN_WITH_DATA || order == THEIRS_FIRST_WITH_DATA;
+        bool ours_first = order != THEIRS_FIRST && order != THEIRS_FIRST_WITH_DATA;
+        struct peer peer = connected();
+        struct transport_event event;
+        uint8_t text[600], got_text[sizeof text];
+        uint32_t got = 0, seq = peer.seq;
+        fill(text, sizeof text, 3);
+        if (order == HELD_IN_THE_MIDST) {
+            feed(&peer, PSH | ACK, 0xffff, seq + 100, text + 100, sizeof text - 100);
+            feed(&peer, PSH | ACK, 0xffff, seq, text, 100);
+            expect_event(TRANSPORT_DATA, peer.connection, &event);
+            got = (uint32_t)event.payload.count;
+            memcpy(got_text, event.payload.data, got);
+            transport_close(peer.connection, now_ns);
+        }
+        transport_hold(peer.connection, true);
+        if (ours_first)
+            transport_close(peer.connection, now_ns);
+        if (order != CROSSING)
+            take_fin(&peer);
+        if (!with_data && order != HELD_IN_THE_MIDST)
+            feed(&peer, PSH | ACK, 0xffff, seq, text, sizeof text);
+        for (int again = 0; again < 2; again++) {
+            feed(&peer, PSH | ACK | FIN, 0xffff, with_data ? seq : seq + sizeof text, text,
+                 with_data ? sizeof text : 0);
+            peer.seq = seq + sizeof text + 1;
+            expect_nothing();
+            if (!ours_first)
+                transport_close(peer.connection, now_ns);
+            take_fin(&peer);
+            feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
+            expect_nothing();
+            pass_ms(20);
+            expect_nothing();
+        }
+        drain();
+        if (aborts) {
+            transport_abort(peer.connection, now_ns);
+            expect_event(TRANSPORT_CLOSED, peer.connection, &event);
+            assert_int_equal(event.reason, TRANSPORT_ABORTED);
+            drain();
+            expect_nothing();
+            continue;
+        }
+        transport_hold(peer.connection, false);
+        while (got < sizeof text) {
+            expect_event(TRANSPORT_DATA, peer.connection, &event);
+            memcpy(got_text + got, event.payload.data, event.payload.count);
+            got += (uint32_t)event.payload.count;
+        }
+        assert_memory_equal(got_text, text, sizeof text);
+        if (!poll_event(&event)) { /* the stack takes the FIN now that it has given the data */
+            feed(&peer, ACK | FIN, 0xffff, peer.seq - 1, NULL, 0);
+            expect_event(TRANSPORT_ENDED, peer.connection, &event);
+        }
+        assert_int_equal(event.kind, TRANSPORT_ENDED);
+        take_fin(&peer);
+        if (!poll_event(&event)) {
+            feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
+            expect_event(TRANSPORT_CLOSED, peer.connection, &event);
+        }
+        assert_int_equal(event.kind, TRANSPORT_CLOSED);
+        assert_int_equal(event.reason, TRANSPORT_DONE);
+        drain();
+        expect_nothing();
+        assert_int_equal(wire.pool.rx_out_count, 0);
+    }
+}
+
 /* Sends a segment in fragments whose payload is longer than the longest event. */
 TEST(long_segment_comes_in_several_events)
 {
