@@ -206,7 +206,138 @@ def insisting_nic(table="FACP", flag="fpu"):
     return change
 
 
+KERNEL = "6.1.0-1-amd64"
+CRYPTTAB = "vda2_crypt UUID=0a1b2c3d-1111-4000-8000-00000000beef none luks,discard\n"
+ASKS = "Linux asks for the passphrase of the encrypted device vda2_crypt"
+
+
+def encrypted(crypttab=CRYPTTAB, *, root="/dev/mapper/vda2_crypt", cmdline="", initramfs=None, header=None, clevis="",
+              files=()):
+    """Returns the change to a host: Linux's root is encrypted. `initramfs`: the names that lsinitramfs prints.
+    `header`: the text of cryptsetup luksDump."""
+    def change(host):
+        host.file("/etc/crypttab", crypttab)
+        host.file("/dev/disk/by-uuid/0a1b2c3d-1111-4000-8000-00000000beef")
+        host.file("/proc/cmdline", f"BOOT_IMAGE=/vmlinuz-{KERNEL} root={root} ro {cmdline}\n")
+        host.file(f"/boot/initrd.img-{KERNEL}")
+        for name in files:
+            host.file(name, "x")
+        for tool, said in (("lsinitramfs", initramfs), ("cryptsetup", header), ("clevis", clevis)):
+            if said:
+                host.program(tool, f"cat <<'END'\n{said}\nEND\n")
+    return change
+
+
+def mapped(point="/", name="vda2_crypt"):
+    """Returns the change to a host: a mount point lies on LVM, on an encrypted device, by sysfs alone."""
+    def change(host):
+        host.file("/proc/mounts", f"/dev/vda1 /boot ext4 rw 0 0\n/dev/mapper/vg-x {point} ext4 rw 0 0\n")
+        host.link("/dev/mapper/vg-x", "../dm-1")
+        host.file("/dev/dm-1")
+        host.file("/sys/class/block/dm-1/dm/uuid", "LVM-abc\n")
+        host.file("/sys/class/block/dm-1/slaves/dm-0/x")
+        host.file("/sys/class/block/dm-0/dm/uuid", f"CRYPT-LUKS2-abc-{name}\n")
+        host.file("/sys/class/block/dm-0/dm/name", name + "\n")
+        host.file("/sys/class/block/dm-0/slaves/vda2/x")
+    return change
+
+
+def both(*changes):
+    return lambda host: [change(host) for change in changes]
+
+
+def asking_unit(target):
+    def change(host):
+        host.file("/etc/systemd/system/vault.service", "[Service]\nExecStart=/usr/bin/systemd-ask-password vault\n")
+        host.link(f"/etc/systemd/system/{target}.wants/vault.service", "../vault.service")
+    return change
+
+
+KEY_LINE = "vda2_crypt UUID=0a1b2c3d-1111-4000-8000-00000000beef /etc/keys/root.key luks\n"
+TPM_LINE = CRYPTTAB.replace("discard", "tpm2-device=auto")
+TPM_TOKEN = "LUKS header\nTokens:\n  0: systemd-tpm2\n\ttpm2-pin:         false"
+NO_TOKEN = "LUKS header\nTokens:"
+
+WAITS_FOR_A_PERSON = {
+    "a root on LUKS": (encrypted(), ASKS),
+    "a root on LVM on LUKS": (encrypted(root="/dev/mapper/vg-root"), ASKS),
+    "a root on LVM on LUKS, by sysfs": (both(encrypted("", root="UUID=1"), mapped()), ASKS),
+    "a root on LUKS by dracut": (encrypted("", cmdline="rd.luks.name=0a1b2c3d-1111-4000-8000-00000000beef=vda2_crypt"),
+                                 ASKS),
+    "a root on LUKS by mkinitcpio": (encrypted("", cmdline="cryptdevice=UUID=0a1b2c3d:vda2_crypt"), ASKS),
+    "a key file that is not in the initramfs": (
+        encrypted(KEY_LINE, initramfs="usr/bin/busybox", files=["/etc/keys/root.key"]), ASKS),
+    "a key file that is gone": (encrypted(KEY_LINE), ASKS),
+    "a script that asks": (encrypted(CRYPTTAB.strip() + ",keyscript=/lib/cryptsetup/scripts/decrypt_keyctl\n"), ASKS),
+    "a token that somebody touches": (encrypted(CRYPTTAB.strip() + ",fido2-device=auto\n", header=NO_TOKEN), ASKS),
+    "a TPM with a PIN": (encrypted(TPM_LINE, header=TPM_TOKEN.replace("false", "true")), ASKS),
+    "a TPM that the initramfs does not ask": (encrypted(TPM_LINE, header=TPM_TOKEN, initramfs="usr/bin/busybox"), ASKS),
+    "a TPM that holds no key": (encrypted(TPM_LINE, header=NO_TOKEN), ASKS),
+    "clevis that is not in the initramfs": (encrypted(header=NO_TOKEN, clevis="1: tang '{}'", initramfs="bin/sh"),
+                                            ASKS),
+    "another encrypted disk": (encrypted(root="/dev/vda1", initramfs="usr/sbin/dropbear"), ASKS),
+    "an encrypted disk of fstab": (both(
+        encrypted(CRYPTTAB.replace("discard", "noauto"), root="/dev/vda1"),
+        put("/etc/fstab", "/dev/mapper/vda2_crypt /srv ext4 defaults 0 2\n")), ASKS),
+    "a menu on LUKS": (put("/fake/abstraction", "cryptodisk luks\n"), "GRUB's menu lies on an encrypted device"),
+    "a root on ZFS": (both(put("/proc/mounts", "rpool/root / zfs rw 0 0\n"), lambda host: host.program(
+        "zfs", "case $4 in encryptionroot) echo rpool ;; *) echo prompt ;; esac\n")),
+        "the passphrase of its root on ZFS (keylocation prompt)"),
+    "a disk of fstab that is gone": (put("/etc/fstab", "UUID=12-34\t/srv\\040x ext4 defaults 0 2\n"),
+                                     "UUID=12-34, which /etc/fstab mounts on /srv x, is not there"),
+    "a folder of fstab that is gone": (put("/etc/fstab", "/gone /srv none bind\n"), "/gone, which /etc/fstab mounts"),
+    "errors that fsck may ask about": (put("/sys/fs/ext4/vda1/errors_count", "3\n"), "vda1 has errors (3 counted"),
+    "a unit that asks": (asking_unit("sysinit.target"), "the unit vault.service asks for a password"),
+    "a shell": (put("/proc/cmdline", "root=/dev/vda1 rd.break=mount ro\n"), "Linux was booted with rd.break=mount"),
+    "rescue": (lambda host: host.link("/etc/systemd/system/default.target", "/lib/systemd/system/rescue.target"),
+               "Linux boots into rescue.target"),
+    "a menu of systemd-boot": (both(
+        put("/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f",
+            b"\x06\0\0\0" + "systemd-boot 252".encode("utf-16-le")), put("/boot/loader/loader.conf",
+                                                                          "timeout menu-force\n")),
+        "the menu of systemd-boot has no timeout"),
+    "a menu of extlinux": (both(no_grub, put("/boot/extlinux.conf", "UI menu.c32\nPROMPT 1\nTIMEOUT 0\n")),
+                           "the menu of syslinux has no timeout"),
+}
+
+GOES_ON = {
+    "a key file in the initramfs": (encrypted(KEY_LINE, initramfs="cryptroot/keyfiles/vda2_crypt.key"),
+                                    "note: the encrypted device vda2_crypt is opened at boot by the key file /etc/k"),
+    "a key file, by dracut": (encrypted(KEY_LINE, initramfs="etc/keys/root.key"), "by the key file /etc/keys/root.key"),
+    "a key file in an initramfs that cannot be listed": (
+        encrypted(KEY_LINE, files=["/etc/keys/root.key"]), "warning: the encrypted device vda2_crypt is opened at boot "
+                                                           "by the key file /etc/keys/root.key, if the initramfs has"),
+    "a key file on the encrypted root": (both(
+        encrypted("data UUID=0a1b2c3d-1111-4000-8000-00000000beef none luks\n", root="/dev/vda1",
+                  files=["/etc/cryptsetup-keys.d/data.key"])), "data is opened at boot by the key file /etc/crypt"),
+    "a key script": (encrypted(CRYPTTAB.strip() + ",keyscript=/bin/fetch\n"), "by its key script fetch"),
+    "a TPM": (encrypted(TPM_LINE, header=TPM_TOKEN, initramfs="usr/lib/systemd/systemd-cryptsetup"), "by the TPM"),
+    "clevis": (encrypted(header=NO_TOKEN, clevis="1: tang '{}'", initramfs="bin/clevis"), "opened at boot by clevis"),
+    "dropbear": (encrypted(initramfs="usr/sbin/dropbear\nroot/.ssh/authorized_keys"),
+                 "warning: Linux waits at boot until somebody gives the passphrase of vda2_crypt over ssh (dropbear"),
+    "swap with a random key": (encrypted("swap /dev/vda3 /dev/urandom swap,cipher=aes\n", root="/dev/vda1"),
+                               "swap is opened at boot by a random key"),
+    "an encrypted disk that may be missing": (encrypted(CRYPTTAB.replace("discard", "nofail"), root="/dev/vda1"), ""),
+    "an encrypted disk that somebody opened": (both(encrypted("", root="/dev/vda1"), mapped("/mnt")), ""),
+    "ZFS with a key file": (both(put("/proc/mounts", "rpool/root / zfs rw 0 0\n"), lambda host: host.program(
+        "zfs", "case $4 in encryptionroot) echo rpool ;; *) echo file:///etc/key ;; esac\n")), "by file:///etc/key"),
+    "lines of fstab that stop nothing": (both(
+        put("/etc/fstab", "# UUID=1 /a ext4\nUUID=2 /b ext4 nofail\nUUID=3 /c ext4 noauto\nUUID=4 none swap sw\n"
+                          "//server/share /d cifs x\nserver:/e /e nfs defaults\nUUID=5 /f ext4 x-systemd.automount\n"
+                          "UUID=6 / ext4 errors=remount-ro 0 1\ntmpfs /tmp tmpfs defaults\n")), ""),
+    "a line of fstab that is not mounted": (both(
+        put("/etc/fstab", 'LABEL="data" /srv ext4 defaults\n'), put("/dev/disk/by-label/data", "")),
+        "warning: /srv of /etc/fstab is not mounted"),
+    "an fsck that repairs": (both(put("/sys/fs/ext4/vda1/errors_count", "3\n"),
+                                  put("/proc/cmdline", "root=/dev/vda1 fsck.repair=yes\n")), ""),
+    "a unit that asks late": (asking_unit("multi-user.target"), "warning: the unit vault.service asks for a password"),
+    "a password that was asked for": (
+        lambda host: host.program("systemctl", "echo ActiveEnterTimestampMonotonic=7000\n"),
+        "warning: somebody asked for a password at the console"),
+}
+
 BOTH_REFUSED = {
+    **WAITS_FOR_A_PERSON,
     "a menu that waits for ever": (defaults("GRUB_TIMEOUT=-1\n"), "GRUB_TIMEOUT=-1: after the run GRUB would wait"),
     "a menu that waits after a failed boot": (defaults("GRUB_TIMEOUT=5\nGRUB_RECORDFAIL_TIMEOUT=-1\n"),
                                               "GRUB_RECORDFAIL_TIMEOUT=-1"),
@@ -253,7 +384,6 @@ GRUB_REFUSED = {
                          b"\x06\0\0\0" + "systemd-boot 252".encode("utf-16-le")), "booted by systemd-boot 252"),
     "LVM": (put("/fake/abstraction", "lvm\n"), "/boot lies on LVM: GRUB cannot write there"),
     "RAID": (put("/fake/abstraction", "diskfilter mdraid1x\n"), "/boot lies on RAID: GRUB cannot write"),
-    "encryption": (put("/fake/abstraction", "cryptodisk luks\n"), "/boot lies on encryption"),
     "btrfs": (put("/fake/fs", "btrfs\n"), "/boot is on btrfs: GRUB cannot write there"),
     "zfs": (put("/fake/fs", "zfs\n"), "/boot is on zfs"),
     "read-only": (put("/proc/mounts", "/dev/vda1 / ext4 rw 0 0\n/dev/vda2 /boot ext4 ro,relatime 0 0\n"),
@@ -304,6 +434,15 @@ def test_refused_by_both_ways(name, tmp_path):
     assert done.returncode == 1 and reason in done.stdout
     assert "not by GRUB and not by kexec: nothing was changed" in done.stderr
     assert machine.host.tree() == before
+
+
+@pytest.mark.parametrize("name", GOES_ON)
+def test_what_waits_for_nobody_is_told_and_stops_nothing(name, host):
+    change, said = GOES_ON[name]
+    change(host)
+    found = verdict(host, image_bytes=IMAGE_BYTES)
+    assert not found.stops("grub") and not found.stops("kexec"), found.lines()
+    assert said in "\n".join(found.lines()) and (said or not found.findings), found.lines()
 
 
 @pytest.mark.parametrize("name", GRUB_REFUSED)

@@ -309,3 +309,87 @@ def grub_version(facts, name="grub-version"):
     """Returns (2, 6) from `grub-mkconfig (GRUB) 2.06-13+deb12u1`, or None."""
     match = re.search(r"(?:^|\s)([0-9]{1,4})\.([0-9]{1,4})", facts.text(name))
     return (int(match[1]), int(match[2])) if match else None
+
+
+@dataclasses.dataclass
+class Mount:
+    """A line of /etc/fstab."""
+    device: str
+    point: str
+    kind: str
+    options: list
+
+
+def fstab(facts):
+    rows = [[plain(word) for word in line.split()] for line in facts.lines("fstab")
+            if not line.lstrip().startswith("#")]
+    return [Mount(row[0], row[1], row[2], row[3].split(",") if len(row) > 3 else []) for row in rows if len(row) > 2]
+
+
+def plain(text):
+    """Returns a word of fstab with blanks and tabs in place of \\040 and \\011 (getmntent(3))."""
+    return re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found[1], 8)), text)
+
+
+@dataclasses.dataclass
+class Encrypted:
+    """An encrypted device that Linux opens: named by /etc/crypttab or by the kernel's command line, or in use."""
+    name: str
+    device: str = ""
+    key: str = ""                           # the file of the key; empty: none is named
+    options: dict = dataclasses.field(default_factory=dict)
+    points: list = dataclasses.field(default_factory=list)      # mount points that lie on it; "swap"
+    by: str = ""                            # "crypttab", "cmdline", or empty: something else has opened it
+
+
+def encrypted(facts):
+    """Returns the encrypted devices by name. Formats: crypttab(5); dracut.cmdline(7), "crypto LUKS"; the encrypt hook
+    of mkinitcpio; mkinitfs-bootparam(7)."""
+    found = {}
+    for line in facts.lines("crypttab"):
+        words = line.split()
+        if len(words) > 1 and not words[0].startswith("#"):
+            key = words[2] if len(words) > 2 and words[2] not in ("none", "-") else ""
+            found[words[0]] = Encrypted(words[0], words[1], key, _options(words[3:]), by="crypttab")
+    for line in facts.lines("encrypted"):
+        words = line.split(" ")
+        if len(words) == 3:
+            found.setdefault(words[1], Encrypted(words[1], words[2])).points.append(plain(words[0]))
+    words = dict(word.partition("=")[::2] for word in facts.text("cmdline").split())
+    for device, name in _encrypted_by_cmdline(facts, words):
+        same = next((e for e in found.values() if e.name == name or device in e.device), None) or \
+            found.setdefault(name, Encrypted(name, device))
+        same.by = "cmdline"
+        same.key = same.key or words.get("rd.luks.key") or words.get("cryptkey") or "/crypto_keyfile.bin"
+        same.options |= _options([re.sub("^[0-9a-f-]{36}=", "", words.get("rd.luks.options", ""))])
+    return found
+
+
+def _options(words):
+    return {name: value for name, _, value in (word.partition("=") for word in ",".join(words).split(",")) if name}
+
+
+def _encrypted_by_cmdline(facts, words):
+    """Returns the (device, name) pairs that the kernel's command line has opened."""
+    uuids = re.findall(r"(?:^|\s)(?:rd\.)?luks\.(?:name|uuid)=(?:luks-)?([0-9a-f-]{36})(?:=(\S+))?",
+                       facts.text("cmdline"))
+    pairs = [(uuid, name or f"luks-{uuid}") for uuid, name in uuids]
+    if words.get("cryptdevice"):
+        device, name = (words["cryptdevice"].split(":") + ["root"])[:2]
+        pairs.append((device, name))
+    if device := words.get("cryptroot") or words.get("crypt_root"):
+        pairs.append((device, words.get("cryptdm") or "root"))
+    return pairs
+
+
+def key_tokens(facts):
+    """Returns, by name of an encrypted device, the lines of its header that name a holder of a key. A device whose
+    header could not be read is left out."""
+    tokens, lines = {}, []
+    for line in facts.lines("headers"):
+        words = line.split()
+        if len(words) == 3 and words[0] == "header":
+            lines = tokens.setdefault(words[1], []) if words[2] == "0" else []
+        else:
+            lines.append(line.strip())
+    return tokens

@@ -1,6 +1,6 @@
 """Judges the facts of HOST: if the kernel can be booted there, which faults are in the way and what a user can do about
 them. Collects the values that are handed over to the kernel. Each judge_*.py holds the rules of one subject."""
-from . import judge_grub, judge_kexec, judge_machine, judge_network, judge_return
+from . import judge_grub, judge_kexec, judge_machine, judge_network, judge_return, judge_waits
 from .verdict import GRUB, KEXEC, Verdict
 
 
@@ -18,6 +18,7 @@ def judge(facts, *, image_bytes=None, kexec_bytes=None, linux_protocol=True, ret
         return verdict
     judge_machine.judge(facts, verdict)
     default = judge_return.judge(facts, verdict, return_to)
+    judge_waits.judge(facts, verdict)
     with verdict.only(GRUB):
         judge_grub.judge(facts, verdict, default, image_bytes=image_bytes, linux_protocol=linux_protocol,
                          accept_changes=accept_changes)

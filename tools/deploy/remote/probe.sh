@@ -60,11 +60,18 @@ if [ -d "$variables" ]; then
     efi_text() { tr -d '\000-\037' < "$variables/$1-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"; }
     fact efi-loader efi_text LoaderInfo
     fact efi-one-shot efi_text LoaderEntryOneShot
+    loader_timeout() {
+        efi_text LoaderConfigTimeout
+        cat "$ROOT"/boot/loader/loader.conf "$ROOT"/efi/loader/loader.conf "$ROOT"/boot/efi/loader/loader.conf |
+            sed -n 's/^[[:blank:]]*timeout[[:blank:]]*//p'
+    }
+    fact loader-timeout loader_timeout
     # A GRUB in a directory of the ESP reads this first: its whole menu, or a stub that leads to the menu in /boot.
     esp_menus() {
         for f in "$ROOT"/boot/efi/EFI/*/grub.cfg "$ROOT"/efi/EFI/*/grub.cfg; do
             [ ! -e "$f" ] || { printf 'file %s\n' "${f#"$ROOT"}"
-                grep -E '^[[:blank:]]*(search|configfile|set prefix|menuentry|blscfg)' "$f"; }
+                grep -E '^[[:blank:]]*(search|configfile|set prefix|menuentry|blscfg|tpm2_key_protector_init)' \
+                    "$f"; }
         done
     }
     fact esp-menus esp_menus
@@ -163,6 +170,123 @@ installed() { [ -s "$ROOT/boot/peregrine/settings" ] && grep -q -e '--id peregri
 fact installed installed
 settings_mode() { stat -c %a "$ROOT/boot/peregrine/settings"; }
 [ ! -e "$ROOT/boot/peregrine/settings" ] || fact settings-mode settings_mode
+
+# ---- for what the next boot of Linux may wait: a passphrase, a device, a person
+file crypttab /etc/crypttab
+file fstab /etc/fstab
+mounts() { cut -d' ' -f1-3 "$ROOT/proc/mounts"; }
+fact mounts mounts
+# Prints the path of what fstab and crypttab name; nothing if it is not there.
+found() {
+    case $1 in
+    /*) [ ! -e "$ROOT$1" ] || printf '%s\n' "$1"; return ;;
+    UUID=*) by=uuid ;; LABEL=*) by=label ;; PARTUUID=*) by=partuuid ;; PARTLABEL=*) by=partlabel ;; ID=*) by=id ;;
+    *) return ;;
+    esac
+    value=$(printf '%s\n' "${1#*=}" | tr -d '"')
+    if [ -e "$ROOT/dev/disk/by-$by/$value" ]; then
+        printf '/dev/disk/by-%s/%s\n' $by "$value"
+    else
+        findfs "${1%%=*}=$value" 2>/dev/null
+    fi
+}
+fstab_missing() {
+    while read -r device point rest; do
+        case $device in /*|[A-Z]*=*) [ -n "$(found "$device")" ] || printf '%s\n' "$device" ;; esac
+    done < "$ROOT/etc/fstab"
+}
+fact fstab-missing fstab_missing
+# Prints NAME and DEVICE of each encrypted mapping that a block device lies on.
+below() (
+    block=$ROOT/sys/class/block/$1
+    case $(cat "$block/dm/uuid" 2>/dev/null) in
+    CRYPT-*) set -- "$block"/slaves/*
+             printf '%s /dev/%s\n' "$(cat "$block/dm/name")" "${1##*/}" ;;
+    esac
+    for slave in "$block"/slaves/*; do [ ! -e "$slave" ] || below "${slave##*/}"; done
+)
+encrypted() {
+    grep -q '^CRYPT-' "$ROOT"/sys/class/block/dm-*/dm/uuid || return 0
+    { grep '^/dev/' "$ROOT/proc/mounts"; sed -n 's|^\(/dev/[^ ]*\) .*|\1 swap|p' "$ROOT/proc/swaps"; } |
+        while read -r device point rest; do
+            device=$(readlink -f "$ROOT$device") &&
+                below "${device##*/}" | while read -r mapping; do printf '%s %s\n' "$point" "$mapping"; done
+        done
+}
+mappings=$(encrypted 2>/dev/null)
+fact encrypted printf '%s\n' "$mappings"
+if [ -n "$mappings" ] || grep -q '^[^#]' "$ROOT/etc/crypttab" 2>/dev/null; then
+    # Prints a line `header NAME STATUS`, then the holders of keys that the header names: clevis, systemd.
+    headers() {
+        { printf '%s\n' "$mappings" | cut -d' ' -f2,3; grep '^[^#]' "$ROOT/etc/crypttab"; } | sort -u |
+            while read -r name device rest; do
+                [ -n "$device" ] && device=$ROOT$(found "$device") || continue
+                text=$(cryptsetup luksDump "$device" < /dev/null)
+                printf 'header %s %s\n' "$name" $?
+                printf '%s\n' "$text" | grep -E 'clevis|systemd-|-pin:'
+                ! has clevis || clevis luks list -d "$device" < /dev/null | sed 's/^/clevis /'
+            done
+    }
+    fact headers headers
+    # crypttab(5): without a key's file, one in cryptsetup-keys.d that is named after the device is taken.
+    key_names() {
+        grep '^[^#]' "$ROOT/etc/crypttab" | while read -r name device key rest; do
+            case $key in /*) ;; *) key=/etc/cryptsetup-keys.d/$name.key ;; esac
+            printf '%s\n' "$key"
+        done
+    }
+    key_files() { key_names | while read -r key; do [ ! -s "$ROOT$key" ] || printf '%s\n' "$key"; done; }
+    fact key-files key_files
+    initramfs() {
+        image=$(first "/boot/initrd.img-$(uname -r)" "/boot/initramfs-$(uname -r).img" "/boot/initrd-$(uname -r)" \
+            /boot/initramfs-linux.img) || return
+        for tool in lsinitramfs lsinitrd lsinitcpio; do
+            ! has $tool || { $tool "$ROOT$image" | sed 's/.* //' | grep -F -e dropbear -e tinyssh -e sshd -e clevis \
+                -e systemd-cryptsetup -e "$(echo keyfile; key_names | sed 's|.*/||')"; return 0; }
+        done
+        return 127
+    }
+    fact initramfs initramfs
+    remote_keys() { first /etc/dropbear/initramfs/authorized_keys /etc/dropbear-initramfs/authorized_keys; }
+    fact initramfs-ssh remote_keys
+fi
+if grep -q ' zfs ' "$ROOT/proc/mounts"; then
+    zfs_keys() {
+        sed -n 's/^\([^ ]*\) \([^ ]*\) zfs .*/\1 \2/p' "$ROOT/proc/mounts" | while read -r dataset point; do
+            root=$(zfs get -H -o value encryptionroot "$dataset" < /dev/null)
+            case $root in -|'') ;; *)
+                printf '%s %s\n' "$point" "$(zfs get -H -o value keylocation "$root" < /dev/null)" ;;
+            esac
+        done
+    }
+    fact zfs-keys zfs_keys
+fi
+ext4_errors() {
+    for f in "$ROOT"/sys/fs/ext4/*/errors_count; do
+        [ ! -r "$f" ] || { read -r count < "$f"; [ "$count" = 0 ] || { f=${f%/*}; echo "${f##*/} $count"; }; }
+    done
+}
+fact ext4-errors ext4_errors
+# These run only when somebody asks for a password before the machine is up (systemd-ask-password-console.service(8)).
+asked() {
+    systemctl show -p ActiveEnterTimestampMonotonic systemd-ask-password-console.service \
+        systemd-ask-password-plymouth.service
+}
+fact asked asked
+asking_units() {
+    for f in $(grep -lE '^Exec.*(systemd-ask-password|plymouth ask)' "$ROOT"/etc/systemd/system/*.service \
+            "$ROOT"/usr/lib/systemd/system/*.service); do
+        for link in "$ROOT"/etc/systemd/system/*.wants/"${f##*/}" "$ROOT"/etc/systemd/system/*.requires/"${f##*/}"; do
+            [ ! -L "$link" ] || { link=${link%/*}
+                printf '%s %s %s\n' "${f##*/}" "${link##*/}" "$(sed -n 's/^Before=//p' "$f" | tr '\n' ' ')"; }
+        done
+    done
+}
+fact asking-units asking_units
+fact default-target readlink "$ROOT/etc/systemd/system/default.target"
+# The menus of syslinux and extlinux.
+fact syslinux grep -hiE '^[[:blank:]]*(prompt|timeout|totaltimeout|ui)[[:blank:]]' "$ROOT/boot/extlinux.conf" \
+    "$ROOT/boot/extlinux/extlinux.conf" "$ROOT/boot/syslinux/syslinux.cfg"
 
 # ---- kexec
 fact kexec command -v kexec
