@@ -3,6 +3,7 @@
     python3 -m tests.contest.attackers --input PORT --output PORT --seconds 8
 """
 import argparse
+import contextlib
 import os
 import random
 import socket
@@ -63,13 +64,38 @@ def open_many(ports, end):
         sock.close()
 
 
+GET = b"GET / HTTP/1.0\r\nConnection:keep-alive\r\n\r\n"
+SUBMISSION = b"POST /submit?user=flood&passwd=p HTTP/1.1\r\nHost: x\r\nContent-Length: 250\r\n\r\n" + b"7" * 250
+SIEGES = {          # connections, bytes of each, bytes at once
+    "get-10": (10, GET * 95_000, 1 << 16), "get-250": (250, GET * 300, 1 << 16), "get-100": (100, GET * 2500, 1 << 16),
+    "unread": (249, SUBMISSION * 10_000, 1 << 16), "drip": (250, SUBMISSION * 100, 1),
+}
+
+
+def besiege(ports, connections, text, at_once):
+    """Sends from one address over many connections until the end, and reads no response."""
+    held = {connect(ports.output, "127.0.0.7"): 0 for _ in range(connections)}
+    for sock in held:
+        sock.setblocking(False)
+    end = time.monotonic() + ports.seconds
+    while time.monotonic() < end:
+        for sock, sent in held.items():
+            with contextlib.suppress(OSError):
+                held[sock] += sock.send(text[sent:sent + at_once])
+        time.sleep(0.002)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", type=int, required=True)
     parser.add_argument("--output", type=int, required=True)
     parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--siege", choices=SIEGES, help="one address floods the submissions' port")
     ports = parser.parse_args()
     os.setpriority(os.PRIO_PROCESS, 0, max(10, os.getpriority(os.PRIO_PROCESS, 0)))
+    if ports.siege:
+        besiege(ports, *SIEGES[ports.siege])
+        return
     threads = [threading.Thread(target=again, args=(ports.seconds, lambda end, act=act: act(ports, end)), daemon=True)
                for act in (read_slowly, flood, flood, send_garbage, open_many)]
     for thread in threads:

@@ -10,6 +10,8 @@ import time
 import pytest
 
 from contest import replica, store
+from tests.contest import attackers
+from tests.contest.plain_player import post, read_reply
 from tests.contest.running import tool
 from tests.contest.service import Service, beside
 
@@ -20,6 +22,7 @@ PLAYERS = 100
 TOLERANCE_NS = 100_000          # error of a stamp, beyond the two clock readings around the send
 SPREAD_NS_MAX = 1_000_000       # from the first player's burst to the last's, at the median
 SERVER_KIB_MAX = 150_000        # resident memory of the server under attack
+ANSWER_S_MAX = 0.05             # p99 of the wait for a response beside a flood
 OTHERS_MAX = 0.1                # processor share of other programs, above which times do not count
 
 
@@ -126,6 +129,27 @@ def test_100_players_with_1000_submissions_a_second_are_served_alike(tmp_path, a
                               "AND ns < ?",
                               (origin_ns + sent[-1][2] - 10**9,)).fetchone()[0]
     assert gone == 0, "a player's connection was ended"
+
+
+@pytest.mark.parametrize("kind", attackers.SIEGES)
+def test_a_player_is_answered_within_50_ms_beside_a_flood_of_another_address(tmp_path, kind):
+    """The contest is closed; the submissions among the flood's requests have a wrong password."""
+    path, users, waits_s, load = tmp_path / "store", tmp_path / "users", [], Load()
+    users.write_text("a:p\nflood:p\n" if kind == "unread" else "a:p\n")
+    assert tool("init", path, "--users", users).returncode == 0
+    with Service(path) as service, socket.create_connection(("127.0.0.1", service.ports["output"])) as sock, \
+            sock.makefile("rb") as file:
+        siege = beside("attackers", service, "--seconds", SECONDS, "--siege", kind)
+        while siege.poll() is None:
+            began = time.monotonic()
+            sock.sendall(post("0", "a"))
+            assert read_reply(file) == (200, "wrong: zero")
+            waits_s.append(time.monotonic() - began)
+            time.sleep(0.02)
+    others, p99_s = load.share_of_others(), quantile(waits_s, 0.99)
+    print(f"{kind}: {len(waits_s)} submissions, p50 {quantile(waits_s, 0.5) * 1000:.1f} ms, p99 {p99_s * 1000:.1f} ms, "
+          f"longest {max(waits_s) * 1000:.1f} ms; others took {others:.0%} of the machine")
+    assert len(waits_s) > SECONDS and p99_s <= (ANSWER_S_MAX if others <= OTHERS_MAX else 20 * ANSWER_S_MAX)
 
 
 def test_a_kill_in_the_middle_loses_at_most_100_ms(tmp_path):

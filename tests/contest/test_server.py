@@ -1,4 +1,5 @@
 """tools/contest/server.py over real sockets on loopback."""
+import contextlib
 import json
 import pathlib
 import re
@@ -15,6 +16,7 @@ from contest import board_text, connections, judge, record, server as servers, s
 from contest.clock import Clock
 from contest.plan import Plan
 from contest.stamp_probe import StampProbe
+from tests.contest import running
 from tests.contest.plain_player import PlainPlayer, post, read_reply
 from tests.contest.running import SMALL, connect, run_server, stop_server, tool
 from tests.lib.waiting import PATIENCE_S, wait_for
@@ -342,6 +344,65 @@ def test_one_address_takes_no_more_names_than_its_share(serve, caplog):
             sock.sendall(post("0", f"{ip}-1"))
             assert read_reply(file)[0] == 200
     assert caplog.text.count("127.0.0.1 has 100 names") == 1
+
+
+GET = b"GET / HTTP/1.0\r\nConnection:keep-alive\r\n\r\n"
+
+
+@pytest.mark.parametrize("count, text, at_once", [
+    (250, GET * 300, 1 << 20), (10, GET * 2500, 1 << 20), (100, post("0" * 250) * 40, 1 << 20),
+    (1, post("0") * 200, 1 << 20), (250, GET[:-1], 1), (50, b"GARBAGE\r\n\r\n", 1 << 20)],
+    ids=["refusals-250", "refusals-10", "submissions-100", "submissions-1", "drips", "malformed"])
+def test_a_flood_of_one_address_waits_behind_itself(count, text, at_once):
+    """The flood reads no response. Another address has its response after the turn that follows its submission."""
+    server = running.make_server(begin="player", interval_s=(1, 1))
+    taken, queue = [], server.judge.queue
+    server.judge.queue = lambda connection, *more: (taken.append(connection.ip), queue(connection, *more))
+    with contextlib.ExitStack() as stack:
+        flood = [stack.enter_context(connect_from(server, "127.0.0.7")) for _ in range(count)
+                 if not server.turn(0)]
+        sock = stack.enter_context(connect_from(server, "127.0.0.2"))
+        file = stack.enter_context(sock.makefile("rb"))
+        wait_for(lambda: server.turn(0) or len(server.connections.table) == count + 1)
+        for at in range(8):
+            for other in flood:
+                other.setblocking(False)
+                with contextlib.suppress(OSError):
+                    other.send(text[at * at_once % len(text):][:at_once])
+            sock.sendall(post("0"))
+            taken.clear()
+            server.turn(0)
+            sock.settimeout(0.01)
+            assert read_reply(file) == (200, "wrong: zero"), "no response after the turn that follows the submission"
+            assert taken.count("127.0.0.7") <= servers.SERVED_A_TURN
+            assert len(server.judge.waiting) <= server.options.share + servers.READ_BYTES_MAX // 70
+        server.close()
+
+
+def test_addresses_share_a_turn_and_stamps_order_what_it_took():
+    server = running.make_server(begin="player", interval_s=(1, 1))
+    submitted, submit = [], server.contest.submit
+    server.contest.submit = lambda submission: submitted.append((submission.ip, submission.ns)) or submit(submission)
+    with contextlib.ExitStack() as stack:
+        many = [stack.enter_context(connect_from(server, "127.0.0.7")) for _ in range(judge.JUDGED_A_TURN + 20)]
+        few = [stack.enter_context(connect_from(server, f"127.0.1.{1 + i}")) for i in range(10)]
+        wait_for(lambda: server.turn(0) or len(server.connections.table) == len(many) + len(few))
+        for sock in many + few:
+            sock.sendall(post("0"))
+        time.sleep(0.01)
+        server.turn(0)
+        assert len(submitted) == judge.JUDGED_A_TURN and submitted == sorted(submitted, key=lambda pair: pair[1])
+        assert {ip for ip, _ in submitted} == {"127.0.0.7", *(f"127.0.1.{1 + i}" for i in range(10))}
+        server.turn(0)
+        assert len(submitted) == len(many) + len(few)
+        server.close()
+
+
+def test_a_refusal_waits_for_the_submissions_of_its_connection(serve):
+    server = serve(begin="player")
+    with connect(server, "output") as sock, sock.makefile("rb") as file:
+        sock.sendall((post("0") + GET) * 3)
+        assert [read_reply(file)[0] for _ in range(6)] == [200, 404] * 3
 
 
 def test_expect_continue_and_connection_close_are_honoured(serve):

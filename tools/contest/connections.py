@@ -20,6 +20,7 @@ LOG = logging.getLogger("contest")
 OUTBOX_BYTES_MAX = 64 << 10         # for a slow reader, besides TCP's buffer and the latest burst
 CONNECTION_COUNT_MAX = 1000         # below the poll's 1023 events a turn
 ACCEPTS_A_TURN = 4
+RECEIVE_BYTES = 64 << 10            # SO_RCVBUF: bytes of a connection that wait in TCP
 LINGER_S = 2.0
 SPLIT_GAP_S = 0.0005
 
@@ -44,6 +45,7 @@ class Connection:
         self.user = None            # the name whose password came last
         self.pending = 0            # submissions that wait to be judged
         self.drained = False        # the latest read took all that was there
+        self.behind = False         # requests may be left that have been read
         self.writing = False        # EPOLLOUT is asked for
         self.active_at = time.monotonic()       # the latest completed request, or the latest byte that TCP took
 
@@ -145,6 +147,7 @@ class Connections:
         self.listeners[sock.fileno()] = Listener(sock, kind)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)       # inherited: stamps from the first segment on
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)     # inherited, too
         sock.bind((self.options.bind, port))
         sock.listen(128)
         self.loop.poll.register(sock, select.EPOLLIN)
@@ -229,7 +232,7 @@ class Connections:
                 connection.outbox[0] = (due, data[count:])
                 blocked = True
         if blocked != connection.writing and connection.is_open:
-            connection.writing = blocked
+            connection.writing, connection.drained = blocked, False     # nobody has looked since
             # A player that takes no responses is not read: only the responses to one read wait.
             events = select.EPOLLOUT if blocked else 0
             if not blocked or connection.kind == "input":

@@ -7,8 +7,11 @@ segment are not merged: the kernel counts segments.
 
 A submission waits as its name and its first N + 1 digits: one digit more than N decides like any longer text. The
 responses of a turn wait until its rows are stored, and no further submission is judged meanwhile.
+
+If more wait than a turn judges, each address in turn gives its oldest one. The stamps order those that were taken.
+A request that is no submission is refused at once, or after the submissions of its connection.
 """
-import bisect
+import collections
 import dataclasses
 import socket
 import struct
@@ -20,7 +23,8 @@ from web import http
 
 TCP_INFO_MIN_RTT = 148          # offset of tcpi_min_rtt (us) in struct tcp_info, linux/tcp.h
 USERS_MAX = 1000                # names, where anybody may come
-JUDGED_A_TURN = 50              # submissions, those that came first; meanwhile nobody's next ones are read
+PENDING_MAX = 16                # submissions of a connection that wait; then it is not read
+JUDGED_A_TURN = 50              # submissions
 
 
 @dataclasses.dataclass
@@ -34,6 +38,7 @@ class Waiting:
     digits: str = ""
     refusal: tuple = None   # (status, reason): no submission
     is_malformed: bool = False
+    rank: int = 0           # the count of those of its address that came before
 
 
 class Judge:
@@ -42,6 +47,7 @@ class Judge:
         self.addresses = Addresses(game.contest)
         self.digits_max = 1 + max(r.n for _, r in game.plan.rounds)
         self.waiting = []               # in no order
+        self.waiting_of = collections.Counter()     # address -> its requests that wait
         self.answered = []              # (Waiting, response): judged in this turn, not yet stored
         self.ended = {}                 # connections whose other side has ended, for the turn's end
         self.busy_ns = 0                # the longest that a submission waited for us since the burst before
@@ -49,29 +55,38 @@ class Judge:
         self.scored = self.scored_late_ns = 0   # merged ones that had points or were early
 
     def queue(self, connection, request, late_ns=0):
-        connection.pending += 1
         entry = Waiting(connection.stamp_ns, connection, request.keep_alive, request.method, late_ns)
         entry.refusal = self._refusal(connection, request)
         if not entry.refusal:
             entry.name = request.query["user"]
             entry.digits = request.body[:self.digits_max].decode("latin-1")
-        self.waiting.append(entry)
+        self._queue(entry)
 
     def queue_malformed(self, connection, error):
-        connection.pending += 1
-        self.waiting.append(Waiting(connection.stamp_ns, connection, False, error.method, 0,
-                                    refusal=(error.status, str(error)), is_malformed=True))
+        self._queue(Waiting(connection.stamp_ns, connection, False, error.method, 0,
+                            refusal=(error.status, str(error)), is_malformed=True))
+
+    def is_full(self, connection):
+        """Returns true if this connection, or its address, has too many requests that wait to be read further."""
+        return (connection.pending > PENDING_MAX or
+                self.waiting_of[connection.ip] >= self.game.options.share)      # one of each connection finds room
 
     def judge(self, until_ns):
-        """Judges the submissions that arrived before, in their order. Each connection has been read since then."""
+        """Judges submissions that arrived before, in their order. An address below its share has been read since."""
         if self.answered:
             return
         self.waiting.sort(key=lambda entry: entry.stamp_ns)
-        count = bisect.bisect_right(self.waiting, until_ns, key=lambda entry: entry.stamp_ns)
-        batch = self.waiting[:min(count, JUDGED_A_TURN)]
-        del self.waiting[:len(batch)]
+        arrived, ranks = [entry for entry in self.waiting if entry.stamp_ns <= until_ns], collections.Counter()
+        for entry in arrived:
+            entry.rank = ranks[entry.connection.ip]
+            ranks[entry.connection.ip] += 1
+        batch = sorted(arrived, key=lambda entry: entry.rank)[:JUDGED_A_TURN]
+        batch.sort(key=lambda entry: entry.stamp_ns)
+        taken = set(map(id, batch))
+        self.waiting = [entry for entry in self.waiting if id(entry) not in taken]
+        self.waiting_of -= collections.Counter(entry.connection.ip for entry in batch)     # keeps no zeros
         for entry in batch:
-            self.connections.guarded(entry.connection, self._answer, entry)
+            self.connections.guarded(entry.connection, self._judge, entry)
 
     def respond(self):
         """Sends the responses of the turn, whose rows are stored."""
@@ -118,14 +133,26 @@ class Judge:
             connection.user = name
         return None
 
+    def _queue(self, entry):
+        """Answers a refusal at once if none of its connection waits; all else waits to be judged."""
+        if entry.refusal and not entry.connection.pending:
+            self._send(entry, self._answer(entry))
+            return
+        entry.connection.pending += 1
+        self.waiting_of[entry.connection.ip] += 1
+        self.waiting.append(entry)
+
+    def _judge(self, entry):
+        self.answered.append((entry, self._answer(entry)))
+
     def _answer(self, entry):
+        """Returns the response."""
         if entry.is_malformed:
             self.game.log("invalid", ns=entry.stamp_ns, ip=entry.connection.ip, reason=entry.refusal[1])
         status, line = entry.refusal or self._submit(entry)
         if entry.late_ns and status == 200:
             self._note_merged(line, entry.late_ns)
-        self.answered.append((entry, http.response(status, line + "\n", keep_alive=entry.keep_alive,
-                                                   method=entry.method)))
+        return http.response(status, line + "\n", keep_alive=entry.keep_alive, method=entry.method)
 
     def _send(self, entry, response):
         self.connections.send(entry.connection, response)

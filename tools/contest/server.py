@@ -4,7 +4,11 @@ One thread that plays, no locks. A submission's time is the kernel's receive tim
 converted to the contest's clock. It is SO_TIMESTAMPNS: on TCP the time of the last segment that recvmsg took from. A
 slow loop delays responses but falsifies neither latency nor order. A turn judges the submissions that arrived before
 its poll, in the order of those stamps; later ones wait for the next turn.
+
+An address has a share of each turn: a count of reads and requests here, of submissions in judge.py. An address that
+sends more waits for its own next share. Its connections come in turn, the one that has waited longest first.
 """
+import collections
 import select
 import time
 
@@ -17,8 +21,9 @@ from contest.pages import page
 from contest.stamp_probe import StampProbe, kernel_stamp_ns
 from web import http
 
-READ_BYTES_MAX = 2048           # from a connection in one turn, so that a flood delays nobody
-PENDING_MAX = 16                # submissions of a connection that wait; then it is not read
+READ_BYTES_MAX = 2048           # from a connection in one turn
+SERVED_A_TURN = 100             # reads and requests of one address: some 6 ms
+PAGE_COST = 50                  # requests; a page takes as long to make
 LOCKED_S = 0.001                # between two looks at a store that another program has locked
 
 
@@ -36,6 +41,8 @@ class ContestServer:
                          ns=game.clock.now_ns())
         game.store.log("run", ns=game.clock.now_ns(), ports=self.ports, clock_origin_ns=game.clock.origin_ns)
         self.digits = Digits(game, self.loop, self.connections, self.probe, self.judge)
+        self.ready = {}             # connections that have sent something, the one that has waited longest first
+        self.left = {}              # address -> what it has left of this turn
         self.poll_ns = self.last_poll_ns = 0    # when this turn's poll began, and the one before
         self.stopped = False
         self.loop.after(0, self.digits.begin_by_schedule)       # a server that never plays begins nothing
@@ -77,15 +84,14 @@ class ContestServer:
         self.last_poll_ns, self.poll_ns = self.poll_ns, self.game.clock.now_ns()
         if store.locked_at:
             self.loop.rest(LOCKED_S)    # ready connections that are not read would make turns without end
-        for number, events in self.loop.wait(0 if self.judge.waiting or store.waiting else wait_s):
+        for number, events in self.loop.wait(0 if self.ready or self.judge.waiting or store.waiting else wait_s):
             if listener := connections.listeners.get(number):
                 connections.accept(listener, self.last_poll_ns, self._greet)
             elif connection := connections.table.get(number):
                 if events & select.EPOLLOUT:
                     connections.guarded(connection, connections.flush, connection)
-                if events & ~select.EPOLLOUT:
-                    connections.guarded(connection, self._read, connection)
-            self.loop.run_timers()      # a burst does not wait for a flood
+                self.ready[connection] = None
+        self._serve_ready()
         self.judge.judge(self.poll_ns)
         self.loop.run_timers()
         if store.commit():
@@ -96,10 +102,32 @@ class ContestServer:
         if connection.kind == "input" and self.options.start == "push":
             self.digits.go_live(connection)
 
-    def _read(self, connection):
-        if connection.pending > PENDING_MAX:
+    def _serve_ready(self):
+        """Serves each connection that has sent something, if its address has something left of this turn."""
+        counts = collections.Counter(connection.ip for connection in self.ready)
+        self.left = dict.fromkeys(counts, SERVED_A_TURN)
+        for connection in list(self.ready):
+            if connection.writing or not connection.is_open:
+                del self.ready[connection]          # `flush` takes up a connection again that takes responses again
+            elif self.left[connection.ip] <= 0 or self.judge.is_full(connection):
+                connection.drained = False          # the next poll may show bytes that wait now
+            else:
+                del self.ready[connection]
+                share = max(SERVED_A_TURN // counts[connection.ip], 1)
+                self.connections.guarded(connection, self._serve, connection, share)
+                self.loop.run_timers()      # a burst does not wait for a flood
+
+    def _serve(self, connection, share):
+        """Takes up to `share` requests; reads if none may be left of the read before, whose stamp they have."""
+        if not connection.behind:
+            self.left[connection.ip] -= 1
+            self._read(connection)
+        connection.behind = not self._take_requests(connection, share)
+        if connection.behind:
+            self.ready[connection] = None
             connection.drained = False
-            return
+
+    def _read(self, connection):
         clock, before_ns = self.game.clock, self.game.clock.now_ns()
         try:
             data, ancillary, _, _ = connection.sock.recvmsg(READ_BYTES_MAX, 256)
@@ -117,15 +145,23 @@ class ContestServer:
         connection.stamp_ns = before_ns if stamp_ns is None else clock.arrival_ns(stamp_ns, earliest_ns, before_ns)
         connection.drained = len(data) < READ_BYTES_MAX
         connection.exact = connection.kind == "output" and connection.took_one_segment(len(data))
-        if connection.parser is None or connection.kind == "input" and connection.live:
-            return                  # live input: the request, after we have begun; nothing depends on it
-        connection.parser.feed(data)
-        self._take_requests(connection)
+        if connection.parser and not connection.live:
+            connection.parser.feed(data)            # live input: the request, after we have begun
 
-    def _take_requests(self, connection):
+    def _take_requests(self, connection, share):
+        """Takes requests that have been read. Returns false if some may be left."""
         parser = connection.parser
+        if not parser:
+            return True
         try:
-            while connection.is_open and connection.parser and (request := parser.next_request()):
+            while connection.is_open and connection.parser and not connection.writing:
+                if not share:
+                    return not parser.buffer
+                request = parser.next_request()
+                if not request:
+                    break
+                share -= 1
+                self.left[connection.ip] -= PAGE_COST if connection.kind == "pages" else 1
                 self._take_request(connection, request)
                 if not request.keep_alive:
                     connection.parser = None        # RFC 9112 §9.6: no request after this one counts
@@ -135,6 +171,7 @@ class ContestServer:
         except http.BadRequest as error:
             connection.parser = None
             self.judge.queue_malformed(connection, error)
+        return not (connection.writing and connection.parser and parser.buffer)
 
     def _take_request(self, connection, request):
         connection.active_at = time.monotonic()
