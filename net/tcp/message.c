@@ -38,15 +38,22 @@ void tcp_message_sent(struct net_stack *stack, struct tcp_connection *c, uint32_
     tcp_output_sent(stack, c, bytes, now_ns);
 }
 
-/* Sends the message as one segment, in place. Returns false if it does not fit now; nothing has changed. */
+/* Sends the message as one segment, in place. Returns false if it does not fit now; nothing has changed. The head goes
+ * over bytes of the area, which a refused message gets back, except before a prepared one: those are the stack's. */
 static bool message_send_whole(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
                                uint64_t now_ns)
 {
-    struct tx_buffer *buffer = c->message;
-    if (bytes > c->snd_mss || tcp_sendqueue_full(c)
-        || !tcp_frame_send_held(stack, c, buffer, buffer->data + TCP_MESSAGE_OFFSET + from, bytes, c->snd_nxt,
-                                TCP_ACK | TCP_PSH | tcp_cwr_flag(c, bytes), false, now_ns))
+    if (bytes > c->snd_mss || tcp_sendqueue_full(c))
         return false;
+    struct tx_buffer *buffer = c->message;
+    uint8_t *payload = buffer->data + TCP_MESSAGE_OFFSET + from, before[sizeof c->head];
+    memcpy(before, payload - c->head_bytes, c->head_bytes);
+    if (!tcp_frame_send_held(stack, c, buffer, payload, bytes, c->snd_nxt, TCP_ACK | TCP_PSH | tcp_cwr_flag(c, bytes),
+                             false, now_ns)) {
+        if (!c->ready.on || from != c->ready.from)
+            memcpy(payload - c->head_bytes, before, c->head_bytes);
+        return false;
+    }
     tcp_cwr_sent(c, bytes);
     tcp_message_sent(stack, c, bytes, now_ns);
     tcp_connection_check(c);
@@ -72,5 +79,8 @@ bool tcp_message_send_long(struct net_stack *stack, struct tcp_connection *c, ui
      * does a message that meets a closed window with nothing in flight: otherwise nobody would probe. */
     if (out + bytes > c->snd_buffer_bytes || (fits && bytes <= c->snd_mss))
         return false;
-    return tcp_ring_write(stack, c, c->message->data + TCP_MESSAGE_OFFSET + from, bytes, now_ns) == bytes;
+    if (tcp_ring_write(stack, c, c->message->data + TCP_MESSAGE_OFFSET + from, bytes, now_ns) != bytes)
+        return false;
+    c->ready.on = false; /* the area is the application's again */
+    return true;
 }

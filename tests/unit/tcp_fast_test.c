@@ -8,6 +8,7 @@
 #include "net/tcp/fast.h"
 #include "net/tcp/frame.h"
 #include "net/tcp/message.h"
+#include "net/tcp/path.h"
 #include "net/tcp/rtt.h"
 #include "net/tcp/sockets.h"
 #include "net/tcp/table.h"
@@ -341,9 +342,17 @@ static void both_ways(void (*step)(void))
 
 /* ---- Episodes ---- */
 
+/* The application's side of net/transport.h: a preparation holds until a message has been taken, and a message that is
+ * refused leaves the area as it was. */
+static struct {
+    bool prepared, refused;
+    uint32_t from, bytes; /* prepared */
+} application;
+
 static void episode_begin(void)
 {
     memset(&world, 0, sizeof world);
+    application.prepared = application.refused = false;
     world.now_ns = 1000000000 + random_next() % 1000000000;
     world.device = (struct netdev){ .ops = &ops, .mtu_bytes = 1500, .link_up = true, .tx_checksum = one_in(2) };
     memcpy(world.device.mac, our_mac, 6);
@@ -409,25 +418,41 @@ static void segment_arrives(void)
     both_ways(step_segment);
 }
 
-static void message_leaves(void)
+/* Writes another message, and prepares one again if the bytes before it or its own have changed. */
+static void message_write(uint8_t *area)
 {
-    uint8_t *area = tcp_message(stack, connection());
-    if (area == NULL)
-        return;
     message_from = one_in(5) ? below(100) : 0;
     message_bytes = 1 + below(one_in(10) ? 1300 : 300);
     for (uint32_t i = 0; i < message_bytes; i++)
         area[message_from + i] = (uint8_t)random_next();
-    connection()->ready.on = false; /* the prepared bytes have changed since */
-    if (!one_in(4))                 /* a message may turn out shorter than was prepared, or begin elsewhere */
-        tcp_fast_prepare(stack, connection(), one_in(10) ? below(100) : message_from,
-                         below(one_in(10) ? 300 : message_bytes + 1));
+    if (one_in(4) && (!application.prepared || message_from >= application.from + application.bytes))
+        return;
+    application.prepared = true; /* a message may turn out shorter than was prepared, or begin elsewhere */
+    application.from = one_in(10) ? below(100) : message_from;
+    application.bytes = below(one_in(10) ? 300 : message_bytes + 1);
+    tcp_fast_prepare(stack, connection(), application.from, application.bytes);
+}
+
+static void message_leaves(void)
+{
+    static uint8_t written[1400];
+    uint8_t *area = tcp_message(stack, connection());
+    if (area == NULL)
+        return;
+    if (!application.refused || one_in(2))
+        message_write(area);
     if (one_in(20))
         tcp_frame_head_prepare(stack, connection(), world.now_ns);
     if (one_in(20))
         world.publish_fails = 1;
+    memcpy(written, area, sizeof written);
     messages_count++;
     both_ways(step_message);
+    application.refused = !world.result;
+    application.prepared = application.prepared && !world.result;
+    uint32_t stacks_bytes = application.prepared ? application.from : 0;
+    if (application.refused)
+        assert_memory_equal(area + stacks_bytes, written + stacks_bytes, sizeof written - stacks_bytes);
 }
 
 static void application_reads(void)
@@ -456,6 +481,10 @@ TEST(fast_and_long_way_agree)
                 acks_lost = !acks_lost;
             if (one_in(100))
                 connection()->congestion.cwnd = below(3000);
+            if (one_in(200)) {
+                stack->ip.interface.mtu_bytes = (uint16_t)(300 + below(1201));
+                tcp_next_hops_changed(stack, world.now_ns);
+            }
             if (connection()->state != TCP_CLOSED)
                 segment_arrives();
             if (one_in(2))
