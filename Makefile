@@ -23,6 +23,13 @@ endif
 .DEFAULT_GOAL := all
 
 include tools/make/words.mk
+ifdef ALONE
+.PHONY: $(ALONE) alone
+$(ALONE): alone
+	@:
+alone:
+	+@tools/make/alone.sh $(MAKE) --no-print-directory $(MAKECMDGOALS)
+else
 include tools/make/flags.mk
 include tools/make/program.mk
 include tools/make/image.mk
@@ -64,19 +71,20 @@ RUN_NEEDS = $(IMAGE)/peregrine.elf $(IMAGE)/peregrine.bzImage $(if $(filter play
 run: ## plays a game in QEMU, or runs PROGRAM=NAME there; tools/run.py --help lists its variables
 	@tools/setup.sh run
 	@$(PY) tools/run.py --check
-	@tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) $(RUN_NEEDS)
+	@tools/make/alone.sh tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) $(RUN_NEEDS)
 	@$(PY) tools/run.py
 contest: ## serves a contest with sample players and a board until Ctrl-C; it goes on where it ended. STORE=FILE
 	@tools/setup.sh run
-	@tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/host/peregrine-linux
+	@tools/make/alone.sh tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/host/peregrine-linux
 	@$(PY) -m players.demo
 trade: ## the program trade in QEMU at a simulated exchange, with a live page, until Ctrl-C. RATE=200 SETTINGS=
 	@tools/setup.sh run
-	@tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) PROGRAM=trade $(BUILD)/trade/peregrine.elf \
-		$(BUILD)/host/trade-linux
+	@tools/make/alone.sh tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) PROGRAM=trade \
+		$(BUILD)/trade/peregrine.elf $(BUILD)/host/trade-linux
 	@$(PY) -m exchange.demo
 check: setup ## `make test`, then guests, games, fuzzing, foreign stacks, round trips. T=NAME
-	@$(MAKE) --no-print-directory -s check-ready
+	@$(MAKE) --no-print-directory check-ready
 
 clean: ## removes build/
 	rm -rf $(BUILD)
+endif

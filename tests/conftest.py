@@ -21,7 +21,9 @@ os.environ["PATH"] = os.pathsep.join(p for p in os.environ["PATH"].split(os.path
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REASON_CHARS_MAX = 4000         # the longest reason of a failure that the end repeats
-PROGRESS_S = 30         # between two lines of progress, if the output is no terminal
+LINE_CHARS_MAX = 200            # that of a failure when it happens
+PROGRESS_S = float(os.environ.get("PROGRESS_S", 10))    # between two lines of progress
+RUNNING_SHOWN_MAX = 4   # tests that a line of progress names
 
 # These start first, in this order, since a single test of theirs takes minutes; the last ones are the quickest.
 LONG_FIRST = ("roundtrip", "fuzz", "sim", "flood", "linux", "transport", "e2e", "guest")
@@ -61,11 +63,18 @@ def pytest_collection_modifyitems(config, items):
         config.workeroutput["left_out"] = len(left_out)
 
 
+def reason_of(report):
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return crash.message if crash else report.longreprtext
+
+
 class Progress:
-    """Prints the number of tests done at least every PROGRESS_S seconds, if the output is no terminal."""
+    """Prints each PROGRESS_S seconds how many tests are done and which ones run, and a failed test when it fails."""
 
     def __init__(self, config):
         self.plugins = config.pluginmanager
+        self.output = os.dup(sys.stdout.fileno())
+        self.running = {}       # the test: when it began
         self.begin = self.said = time.monotonic()
         self.done, self.total, self.left_out, self.passed = set(), 0, None, {}
         self.over = threading.Event()
@@ -80,19 +89,36 @@ class Progress:
     def pytest_testnodedown(self, node):
         self.left_out = getattr(node, "workeroutput", {}).get("left_out", 0)
 
+    def pytest_runtest_logstart(self, nodeid):
+        self.running[nodeid] = time.monotonic()
+
+    def pytest_runtest_logfinish(self, nodeid):
+        self.running.pop(nodeid, None)
+
     def pytest_runtest_logreport(self, report):
         if report.when == "teardown":
             self.done.add(report.nodeid)
+        if report.failed or report.outcome == "rerun":
+            lines = reason_of(report).splitlines() or [""]
+            self.write(f"{'FAILED' if report.failed else 'failed, once more'}: {report.nodeid}: "
+                       f"{lines[0][:LINE_CHARS_MAX]}")
         digest = dict(report.user_properties).get("inputs")
         if digest and report.when == "call" and report.passed:
             self.passed[unchanged.name_of(report.nodeid)] = digest
 
+    def write(self, text):
+        """Prints a line, below the letters of the tests that are done; also while pytest captures a test's output."""
+        writer = self.plugins.get_plugin("terminalreporter")._tw
+        after_letters = "\n" if writer.width_of_current_line else ""
+        writer._current_line = ""
+        os.write(self.output, f"{after_letters}{text}\n".encode())
+
     def say(self):
-        minutes, seconds = divmod(round(time.monotonic() - self.begin), 60)
-        reporter = self.plugins.get_plugin("terminalreporter")
-        after_letters = "\n" if getattr(reporter, "_width_of_current_line", 0) else ""
-        text = f"check: {len(self.done)} of {self.total} tests, {minutes} min {seconds:02} s"
-        reporter.write(f"{after_letters}{text}\n", flush=True)
+        now = time.monotonic()
+        minutes, seconds = divmod(round(now - self.begin), 60)
+        longest = sorted(self.running.copy().items(), key=lambda item: item[1])[:RUNNING_SHOWN_MAX]
+        running = ", ".join(f"{name.removeprefix('tests/')} ({now - begin:.0f} s)" for name, begin in longest)
+        self.write(f"check: {len(self.done)} of {self.total} tests, {minutes} min {seconds:02} s: {running}")
 
     def run(self):
         while not self.over.wait(PROGRESS_S):
@@ -141,9 +167,7 @@ def write_second_tries(terminalreporter):
         return
     terminalreporter.section("passed on the second try")
     for name, report in passed_then.items():
-        crash = getattr(report.longrepr, "reprcrash", None)
-        reason = crash.message if crash else report.longreprtext
-        terminalreporter.write_line(f"{name}\n{reason[:REASON_CHARS_MAX]}\n")
+        terminalreporter.write_line(f"{name}\n{reason_of(report)[:REASON_CHARS_MAX]}\n")
 
 
 def pytest_terminal_summary(terminalreporter):

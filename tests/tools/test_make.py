@@ -1,8 +1,11 @@
-"""The Makefile's own words: an image a program, and what it says to a wrong target or variable."""
+"""The Makefile's own words: an image a program, its progress, and its words to a wrong target or variable."""
+import fcntl
 import os
 import pathlib
+import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -59,3 +62,59 @@ def test_a_program_that_lwip_cannot_serve_is_refused():
 def test_an_unknown_target_leads_to_the_list_of_targets():
     done = make("nosuch")
     assert done.returncode == 2 and "there is no target nosuch" in done.stderr and "make help" in done.stderr
+
+
+@pytest.fixture(name="gate")
+def gate_of_a_long_step(tmp_path):
+    """Makes a FIFO: who reads it waits until the test writes."""
+    os.mkfifo(tmp_path / "gate")
+    return tmp_path / "gate"
+
+
+def start(*words):
+    return subprocess.Popen(["timeout", "300", *words], cwd=ROOT, env={**os.environ, "PROGRESS_S": "1"}, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def lines_until(process, pattern):
+    """Reads lines of a process until one matches, and returns it."""
+    for line in process.stdout:
+        if re.search(pattern, line):
+            return line
+    raise AssertionError(f"no line with {pattern}")
+
+
+def test_a_build_says_while_a_step_goes_on_what_it_makes_and_how_much_is_made(gate, tmp_path):
+    (tmp_path / "make").write_text(f"""#!/bin/bash
+        echo 'gcc -O2 -c -o one.o one.c'; echo 'make: a word'; echo 'gcc -O2 -c -o two.o two.c'
+        echo 'gcc -O2 -c -o two.o two.c'; [ "$1" = -n ] || cat {gate}; exit 3\n""")
+    (tmp_path / "make").chmod(0o755)
+    with start("tools/make/progress.sh", tmp_path / "make") as process:
+        assert process.stdout.readline() == "build: 2 files to compile\n"
+        assert re.match(r"build: 2 of 2, \d s: two.o", lines_until(process, "build: "))
+        gate.write_text("go on")
+    assert process.returncode == 3
+
+
+@pytest.mark.parametrize("words", [["tools/run.py"], ["-n", "run"], ["-n", "contest"], ["-n", "trade"]])
+def test_one_make_at_a_time_builds_in_a_tree(words):
+    tree = os.open(ROOT, os.O_RDONLY)
+    fcntl.flock(tree, fcntl.LOCK_EX)
+    with start("env", "-u", "MAKELEVEL", "-u", "MAKEFLAGS", "make", *words) as process:
+        assert lines_until(process, "make: ") == "make: another make builds here, waiting\n"
+        os.close(tree)
+        process.stdout.read()
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
+def test_a_run_says_which_test_failed_and_which_one_runs_before_it_ends(gate, tmp_path, workers):
+    (tmp_path / "test_one.py").write_text(
+        f"def test_fails():\n    assert 0, 'the reason'\ndef test_is_long():\n    open('{gate}').read()\n")
+    with start(sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider", *workers,
+               f"--rootdir={tmp_path}", tmp_path) as process:
+        assert "FAILED: test_one.py::test_fails: AssertionError: the reason" in lines_until(process, "FAILED")
+        assert "check: 1 of 2 tests, 0 min 0" in (line := lines_until(process, "check: 1 "))
+        assert re.search(r" s: test_one.py::test_is_long \(\d+ s\)$", line)
+        gate.write_text("go on")
+        assert process.stdout.read().endswith("\n1 passed, 1 failed\n")

@@ -7,7 +7,7 @@ roundtrip-disk:
 	@mkdir -p $(BUILD)/roundtrip
 	@for disk in 'bookworm grub' 'trixie btrfs'; do \
 		tests/roundtrip/make_image.sh $(abspath $(BUILD)/roundtrip) $$disk; \
-	done >$(BUILD)/roundtrip/disk.log 2>&1 || true
+	done 2>&1 | tee $(BUILD)/roundtrip/disk.log || true
 check-roundtrip: setup ## all round trips of a real Debian in QEMU
 	@$(MAKE) --no-print-directory $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage $(CHECK_SETTINGS) survey
 	ROUNDTRIP=1 $(PY) -m pytest -q -rs -n 2 tests/roundtrip

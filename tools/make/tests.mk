@@ -101,7 +101,7 @@ NEEDS_structure_slow := $(NET_OBJECTS)
 # The image with the other stack, for tests/e2e: some games are played over both. This image's objects are there first,
 # so that no two makes compile the same file.
 OTHER_IMAGE := $(BUILD)/other/peregrine.elf
-OTHER_MAKE = $(MAKE) -s --no-print-directory OBJECTS=$(OBJECTS) LWIP=$(LWIP)
+OTHER_MAKE = $(MAKE) --no-print-directory OBJECTS=$(OBJECTS) LWIP=$(LWIP)
 $(OTHER_IMAGE): FORCE $(NET_OBJECTS) $(IMAGE)/peregrine.elf
 	+@$(OTHER_MAKE) BUILD=$(BUILD)/other PROGRAM=player STACK=$(filter-out $(STACK),own lwip) $@ $(@:.elf=.bzImage)
 
@@ -129,8 +129,7 @@ needs: $(foreach folder,$(IN),$(NEEDS_$(folder)) $(if $(SLOW),$(NEEDS_$(folder)_
 
 WORKERS = $$(nproc)
 
-# run_tests FOLDERS,OPTIONS: builds what they need, with a line each half minute, and plays them. With T= only what
-# matches, by pytest's -k.
+# run_tests FOLDERS,OPTIONS: builds what they need, and plays them. With T= only what matches, by pytest's -k.
 define run_tests
 @in="$(1)"; \
 if [ -n "$(T)" ]; then \
@@ -138,10 +137,8 @@ if [ -n "$(T)" ]; then \
 		| sed -n 's,^tests/\([^/]*\)/.*::.*,\1,p' | sort -u); \
 	[ -n "$$in" ] || { echo "T=$(T): no such test in$(1:%= tests/%)"; exit 1; }; \
 fi; \
-(exec {never}<> <(:); while kill -0 $$$$ 2>/dev/null; do \
-	read -r -t 30 -u $$never; echo "building, $$SECONDS s"; done) & ticker=$$!; \
-$(MAKE) --no-print-directory -s -j$(WORKERS) needs IN="$$(echo $$in)"; status=$$?; kill $$ticker; \
-[ $$status = 0 ] || exit 1; \
+tools/make/alone.sh tools/make/progress.sh $(MAKE) --no-print-directory -j$(WORKERS) needs IN="$$(echo $$in)" \
+	|| exit 1; \
 $(PY) -m pytest -rfEs $(2) $(if $(T),-v -k "$(T)",-q -n $(WORKERS) --dist loadgroup) $$(printf ' tests/%s' $$in)
 endef
 

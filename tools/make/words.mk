@@ -21,4 +21,10 @@ $(error make: there is no target $(firstword $(UNKNOWN)); `make help` lists the 
 endif
 endif
 
+# ALONE: the goals, if all of them build and end, so that one make at a time does so in a tree. `run` and its like hold
+# the lock only while they build. A dry run (-n, -q) holds none.
+ENDING := all clean deb dist docs host install iso needs survey unit
+IS_DRY := $(strip $(foreach flag,n q,$(findstring $(flag),$(firstword -$(MAKEFLAGS)))))
+ALONE := $(if $(filter-out $(ENDING),$(GOALS))$(IS_DRY),,$(or $(MAKECMDGOALS),all))
+
 endif
