@@ -8,6 +8,7 @@ import resource
 import socket
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 import tracemalloc
@@ -204,7 +205,7 @@ def test_responses_wait_while_another_program_holds_the_lock(path, caplog, monke
             locker.execute("BEGIN IMMEDIATE")
             sock.sendall(post("0") * 3)
             bursts = server.digits.burst.index
-            wait_for(lambda: server.digits.burst.index > bursts + 20 and "holds the lock" in caplog.text)
+            wait_for(lambda: server.digits.burst.index > bursts + 20 and f"process {os.getpid()} (" in caplog.text)
             sock.settimeout(0.05)
             with pytest.raises(TimeoutError):
                 sock.recv(1, socket.MSG_PEEK)
@@ -239,20 +240,101 @@ def test_a_client_that_takes_no_responses_fills_no_memory(path):
 
 def test_the_log_of_the_store_is_copied_and_begins_again(path, monkeypatch):
     monkeypatch.setattr(follower, "LOG_BYTES", 100_000)
-    monkeypatch.setattr(follower, "LOG_LOOK_S", 0)
+    monkeypatch.setattr(follower, "LOG_LOOK_S", 3600)       # the keeper does nothing by itself
     store.create(path, small_plan())
     writer, board, log = store.Store(path), Follower(path), path.with_name("store-wal")
     for i in range(3000):
         writer.log("submission", **submission(i))
         writer.commit()
         if i % 20 == 0:
-            board.replica.seq = i           # the rows are of no interest
-            board.step()
+            board._copy_log()
     assert log.stat().st_size < 400_000, log.stat().st_size
-    monkeypatch.setattr(follower, "LOG_BYTES_MAX", 100_000)
-    board.step()
-    assert log.stat().st_size == 0
+    monkeypatch.setattr(follower, "LOG_BYTES_CUT", 100_000)
+    with sqlite3.connect(path) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM burst").fetchall()
+        for i in range(3000, 3000 + follower.REST_PAGES + 10):
+            writer.log("submission", **submission(i))
+            writer.commit()
+        seen = []
+        board.writer.set_trace_callback(seen.append)
+        board._copy_log()
+        assert seen == ["PRAGMA wal_checkpoint(PASSIVE)"] * 2 and log.stat().st_size, "the rest became no smaller"
+        reader.rollback()
+    board._copy_log()
+    assert log.stat().st_size == 0 and seen[-2] == "PRAGMA wal_checkpoint(TRUNCATE)"
+    board.close()
     writer.close()
+
+
+def test_the_keeper_looks_at_the_log_while_the_board_is_behind(path, monkeypatch):
+    monkeypatch.setattr(follower, "LOG_BYTES_CUT", 100_000)
+    monkeypatch.setattr(follower, "LOG_BYTES", 100_000)
+    monkeypatch.setattr(follower, "LOG_LOOK_S", 0.01)
+    store.create(path, small_plan())
+    board, writer = Follower(path), store.Store(path)
+    for i in range(2000):
+        writer.log("submission", **submission(i))
+        writer.commit()
+    wait_for(lambda: store.log_bytes(path) < 100_000)
+    board.close()
+    writer.close()
+
+
+def test_a_log_that_no_board_copies_is_cut_by_the_server(path, monkeypatch, caplog):
+    monkeypatch.setattr(store, "LOG_BYTES_MAX", 100_000)
+    monkeypatch.setattr(store, "RETRY_S", 0)
+    store.create(path, small_plan())
+    writer = store.Store(path)
+    for i in range(3000):
+        writer.log("submission", **submission(i))
+        assert writer.commit() and store.log_bytes(path) < 200_000
+    writer.close()
+    assert "the board does not copy the log" in caplog.text
+
+
+def test_the_lock_of_the_board_is_reported_as_its_own(path):
+    store.create(path, small_plan())
+    with store.connect(path) as connection, subprocess.Popen(
+            [sys.executable, "-c", "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); "
+             "c.execute('BEGIN IMMEDIATE'); print(flush=True); sys.stdin.read()", path],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        connection.execute("SELECT * FROM meta").fetchall()
+        assert store.lock_holder(path) == "another program"     # nobody
+        child.stdout.readline()
+        assert store.lock_holder(path) == "the board of this server"
+        child.stdin.close()
+
+
+def test_a_board_that_is_behind_says_so_and_follows_in_slices(path, monkeypatch):
+    monkeypatch.setattr(follower, "SLICE_ROWS", 100)
+    store.create(path, small_plan())
+    board, writer = Follower(path), store.Store(path)
+    began_ns = time.time_ns() - 10 * SECOND
+    for i in range(1000):
+        writer.log("submission", **{**submission(i), "ns": began_ns + i * 10_000_000})
+    writer.commit()
+    seen = []
+    while not seen or board.replica.left:
+        board.step()
+        seen.append((board.replica.seq, board.warning))
+    assert [seq for seq, _ in seen] == list(range(100, 1001, 100))
+    assert "this board is 9 s behind" in seen[0][1] and seen[-1][1] == ""
+    writer.close()
+
+
+def test_a_clean_end_leaves_one_file_with_everything(path):
+    with Service(path, "--begin", "player") as service, \
+            socket.create_connection(("127.0.0.1", service.ports["output"])) as sock, sock.makefile("rb") as file:
+        for i in range(20):
+            sock.sendall(post(str(i)))
+            read_reply(file)
+        assert store.log_bytes(path)
+    assert [name.name for name in path.parent.iterdir()] == ["store"]
+    for words in (["replay", path], ["export", path, "--table", "submission"], ["plan", path]):
+        assert subprocess.run([TOOL, *words], capture_output=True, timeout=PATIENCE_S).returncode == 0, words
+        assert [name.name for name in path.parent.iterdir()] == ["store"], words
+    assert count_rows(path) == 20
 
 
 def test_a_store_that_is_removed_while_it_is_served_is_reported_and_saved(path, caplog, monkeypatch):

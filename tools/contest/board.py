@@ -84,7 +84,7 @@ def run(server, follower):
     while not follower.ended.is_set():
         if follower.step() and server.pages.watchers:
             server.pages.publish()
-        follower.ended.wait(FOLLOW_S)
+        follower.ended.wait(0 if follower.replica.left else FOLLOW_S)
 
 
 def make_parser():
@@ -114,4 +114,5 @@ def main(words):
         signal.signal(number, lambda *_: follower.ended.set())
     print(f"board http://{options.bind}:{server.server_address[1]}/", flush=True)
     run(server, follower)
+    follower.close()
     return 0

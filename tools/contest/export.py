@@ -5,6 +5,7 @@
     contest export cup.db --digits             the stream, as text
     contest export cup.db --record             JSON lines as of `contest serve --record`, for --digits of `serve`
 """
+import contextlib
 import csv
 import json
 import pathlib
@@ -39,6 +40,22 @@ def write_record(connection, file):
         file.write(json.dumps(line) + "\n")
 
 
+def export(connection, options):
+    if options.to:
+        options.to.mkdir(parents=True, exist_ok=True)
+        for table in store.PLAYED:
+            with open(options.to / f"{table}.csv", "w", encoding="utf-8", newline="") as file:
+                write_table(connection, table, file)
+    elif options.table:
+        write_table(connection, options.table, sys.stdout)
+    elif options.digits:
+        for (digits,) in connection.execute("SELECT digits FROM burst ORDER BY seq"):
+            sys.stdout.write(digits)
+        sys.stdout.write("\n")
+    else:
+        write_record(connection, sys.stdout)
+
+
 def make_parser():
     parser = command_parser("export", __doc__)
     add_store(parser, "the contest")
@@ -53,20 +70,8 @@ def make_parser():
 def main(words):
     options = make_parser().parse_args(words)
     try:
-        connection = store.connect(options.store)
-        if options.to:
-            options.to.mkdir(parents=True, exist_ok=True)
-            for table in store.PLAYED:
-                with open(options.to / f"{table}.csv", "w", encoding="utf-8", newline="") as file:
-                    write_table(connection, table, file)
-        elif options.table:
-            write_table(connection, options.table, sys.stdout)
-        elif options.digits:
-            for (digits,) in connection.execute("SELECT digits FROM burst ORDER BY seq"):
-                sys.stdout.write(digits)
-            sys.stdout.write("\n")
-        else:
-            write_record(connection, sys.stdout)
+        with contextlib.closing(store.connect(options.store)) as connection:
+            export(connection, options)
     except (store.StoreError, sqlite3.Error) as error:
         complain("export", error)
         return 1

@@ -2,6 +2,7 @@
 
     contest replay cup.db --at 2026-11-23T20:15        contest replay cup.db --at 15m --json
 """
+import contextlib
 import re
 
 from contest import board_text, replica, store
@@ -32,19 +33,19 @@ def ns_of(connection, at):
 
 def state_at(path, at):
     """Returns the replica of that moment, and the moment."""
-    connection = store.connect(path)
-    ns = ns_of(connection, at)
-    if ns is None:
-        state = replica.at_present(connection)
-        return state, state.ns
-    state = replica.Replica(connection)
-    state.load(ns)
-    if state.seq == 0 and connection.execute("SELECT value FROM meta WHERE key = 'pruned'").fetchone():
-        raise store.StoreError("the rows of that time have been deleted (--keep), and no snapshot is older")
-    state.follow(ns)
-    ns = min(ns, replica.latest_ns(connection))     # nothing is known of a later time
-    state.contest.expire(ns)
-    return state, ns
+    with contextlib.closing(store.connect(path)) as connection:
+        ns = ns_of(connection, at)
+        if ns is None:
+            state = replica.at_present(connection)
+            return state, state.ns
+        state = replica.Replica(connection)
+        state.load(ns)
+        if state.seq == 0 and connection.execute("SELECT value FROM meta WHERE key = 'pruned'").fetchone():
+            raise store.StoreError("the rows of that time have been deleted (--keep), and no snapshot is older")
+        state.follow(ns)
+        ns = min(ns, replica.latest_ns(connection))     # nothing is known of a later time
+        state.contest.expire(ns)
+        return state, ns
 
 
 def make_parser():

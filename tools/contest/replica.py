@@ -4,7 +4,6 @@ It makes the calls of contest/scoring.py in the order of the rows, from the late
 The verdicts come out again. A verdict that differs from its row is counted in `differing`: such a store is not to be
 trusted.
 """
-import heapq
 import json
 
 from contest import store
@@ -36,6 +35,7 @@ class Replica:
         self.lost = {}              # kind -> rows that a full disk kept out
         self.has_gap = False        # rows are missing: only a snapshot after them holds
         self.differing = 0
+        self.left = 0               # numbers of rows that are not in, at the latest look
 
     @property
     def warning(self):
@@ -65,7 +65,7 @@ class Replica:
             last = store.last_seq(self.connection)
             while self.seq < last:
                 end = min(self.seq + ROWS_AT_ONCE, last)
-                for seq, table, fields in self._rows(self.seq, end):
+                for seq, table, fields in merged(self._fetch(self.seq, end)):
                     if until_ns is not None and fields["ns"] > until_ns and table in ("burst", "submission", "event"):
                         return count
                     self.take(table, fields)
@@ -76,15 +76,24 @@ class Replica:
         finally:
             self.connection.execute("COMMIT")
 
-    def _rows(self, after, last):
-        """Yields the rows of all tables in their order."""
-        def of_table(table):
-            columns = store.COLUMNS[table]
-            for row in self.connection.execute(
-                    f"SELECT seq, {', '.join(columns)} FROM {table} WHERE seq > ? AND seq <= ? ORDER BY seq",
-                    (after, last)):
-                yield row[0], table, dict(zip(columns, row[1:]))
-        return list(heapq.merge(*(of_table(table) for table in store.PLAYED), key=lambda row: row[0]))
+    def follow_some(self, rows_max):
+        """Takes the first rows that are new; returns how many. The transaction ends before they are played."""
+        self.connection.execute("BEGIN")
+        try:
+            last = store.last_seq(self.connection)
+            end = min(self.seq + rows_max, last)
+            fetched = self._fetch(self.seq, end)
+        finally:
+            self.connection.execute("COMMIT")
+        for _, table, fields in merged(fetched):
+            self.take(table, fields)
+        self.seq, self.left = end, last - end
+        return sum(map(len, fetched.values()))
+
+    def _fetch(self, after, last):
+        return {table: self.connection.execute(
+            f"SELECT seq, {', '.join(store.COLUMNS[table])} FROM {table} WHERE seq > ? AND seq <= ? ORDER BY seq",
+            (after, last)).fetchall() for table in store.PLAYED}
 
     # ---- playing ----
 
@@ -160,6 +169,12 @@ class Replica:
         self.contest.restore(state["contest"])
         self.history.restore(state["history"])
         self.seq = seq
+
+
+def merged(fetched):
+    """Returns (seq, table, fields) of the rows of all tables, in their order."""
+    return sorted(((row[0], table, dict(zip(store.COLUMNS[table], row[1:])))
+                   for table, rows in fetched.items() for row in rows), key=lambda row: row[0])
 
 
 def plan_of(connection):

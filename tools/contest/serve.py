@@ -132,7 +132,7 @@ def come_first(priority=PRIORITY):
 
 
 def play(server, grace_s):
-    """Serves until a signal, or until `grace_s` after the last digits. Returns false if store or record is cut off."""
+    """Serves until a signal, or until `grace_s` after the last digits."""
     ends_at = None
     while not server.stopped:
         server.turn(0.2)
@@ -140,7 +140,6 @@ def play(server, grace_s):
             ends_at = time.monotonic() + grace_s
         if ends_at is not None and time.monotonic() >= ends_at:
             server.stop()
-    return server.close()
 
 
 def main(words):
@@ -167,9 +166,10 @@ def main(words):
     come_first()
     gc.freeze()
     gc.disable()                    # the server collects after a burst
-    whole = play(server, grace_s)
+    play(server, grace_s)
     if board:
-        board.end()
+        board.end()                 # the last to close the store leaves one file
+    whole = server.close()
     for name in server.contest.users:
         print(json.dumps(server.contest.summary(name)))
     return 0 if whole else 1

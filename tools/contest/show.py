@@ -6,6 +6,7 @@
 
 A contest that is served has to be ended first; the next `contest serve` goes on with the new plan.
 """
+import contextlib
 import dataclasses
 import json
 
@@ -50,7 +51,12 @@ def make_parser():
 
 def main(words):
     options = make_parser().parse_args(words)
-    connection = store.connect(options.store)
+    with contextlib.closing(store.connect(options.store)) as connection:
+        return show(connection, options)
+
+
+def show(connection, options):
+    """Prints the plan, with the changes of the options. Returns the exit status."""
     plan = replica.plan_of(connection)
     try:
         if options.users or options.ends is not None:

@@ -20,7 +20,8 @@ The thread that plays writes the rows of a turn as one transaction, before it se
 submission that was answered is in the store after a `kill -9`. A commit is a write to the file's log, without waiting
 for the disk. The board's process copies the log into the file (contest/follower.py), and waits for the disk there.
 While another process holds the lock, the rows wait, and with them the responses and all further submissions. While
-nothing can be written (a full disk), the game goes on; rows wait up to a bound, and those beyond are counted.
+nothing can be written (a full disk), the game goes on; rows wait up to a bound, and those beyond are counted. If no
+board copies the log, the server does so itself at a bound of the log's size, and everybody waits for the disk.
 """
 import collections
 import contextlib
@@ -42,6 +43,8 @@ RETRY_S = 1.0
 LOCK_LOG_S = 1.0                # a lock of another process is logged after so long
 CLOSE_S_MAX = 5.0               # the longest that the end waits for another process's lock
 WAITING_BYTES_MAX = 32 << 20    # rows that wait for the disk; further ones are only counted
+LOG_BYTES_MAX = 60 << 20        # SQLite's log: the server cuts it then
+WRITE_LOCK_BYTE = 120           # in NAME-shm: WAL_WRITE_LOCK, SQLite's "WAL-mode File Format" 2.3
 ROW_BYTES = 600                 # a row's tuple and numbers, besides its text
 ROWS_AT_ONCE = 1000             # a transaction of this size takes milliseconds, and delays no burst longer
 
@@ -134,6 +137,29 @@ def identity(path):
         return None
 
 
+def log_bytes(path):
+    """Returns the size of a store's log, 0 if there is none."""
+    try:
+        return os.stat(f"{path}-wal").st_size
+    except OSError:
+        return 0
+
+
+def lock_holder(path):
+    """Returns who holds the lock of a store, by the kernel's list of locks: proc_locks(5)."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        inode = str(os.stat(f"{path}-shm").st_ino)
+        with open("/proc/locks", encoding="ascii") as file:
+            locks = [line.split() for line in file if "POSIX" in line and "->" not in line]
+        for _, _, _, kind, pid, place, first, last in locks:
+            if kind == "WRITE" and place.split(":")[2] == inode and int(first) <= WRITE_LOCK_BYTE <= int(last):
+                with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                    name, _, rest = file.read().partition("(")[2].rpartition(")")
+                return "the board of this server" if rest.split()[1] == str(os.getpid()) else \
+                    f"process {pid} ({ascii(name)[1:-1]})"
+    return "another program"
+
+
 def last_seq(connection):
     return max(connection.execute(f"SELECT coalesce(max(seq), 0) FROM {table}").fetchone()[0]
                for table in (*PLAYED, "snapshot", "generator"))
@@ -159,7 +185,8 @@ class Store:
         self.lost = collections.Counter()       # kind -> rows for which there was no place
         self.waiting = collections.deque()      # (table, row, bytes)
         self.waiting_bytes = 0
-        self.retry_at = self.looked_at = self.locked_at = 0.0     # monotonic seconds; 0: no lock is waited for
+        self.retry_at = self.looked_at = self.cut_at = 0.0      # monotonic seconds
+        self.locked_at = 0.0        # monotonic seconds; 0: no lock is waited for
 
     def log(self, kind, **fields):
         """Appends a row. Kinds that are no table are events."""
@@ -204,6 +231,8 @@ class Store:
             self.retry_at = now + RETRY_S
             return True
         self.locked_at = 0.0
+        if now >= self.cut_at and log_bytes(self.path) >= LOG_BYTES_MAX:
+            self._cut_log(now)
         if self.error:
             LOG.error("the store %s is written again", self.path)
             self.error = ""
@@ -222,8 +251,11 @@ class Store:
         if self.removed:
             self._rescue()
         with contextlib.suppress(sqlite3.Error):
-            self.connection.close()
+            self.connection.close()         # the last one copies the log and removes it
         self.lock.close()
+        if log_bytes(self.path) and not self.removed:
+            LOG.error("another program reads the store %s: its last rows are in %s-wal, which belongs to it", self.path,
+                      self.path)
         return whole
 
     def _write(self):
@@ -251,8 +283,16 @@ class Store:
         if not self.locked_at:
             self.locked_at = now
         elif now - self.locked_at >= LOCK_LOG_S and self.locked_at != math.inf:
-            LOG.error("another program holds the lock of the store %s; submissions wait for it", self.path)
+            LOG.error("%s holds the lock of the store %s; submissions wait for it", lock_holder(self.path), self.path)
             self.locked_at = math.inf
+
+    def _cut_log(self, now):
+        """Copies and cuts the log in place of the board, which has not done so."""
+        self.cut_at = now + RETRY_S
+        with contextlib.suppress(sqlite3.Error):        # the disk is full: the next write reports it
+            failed, _, _ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            LOG.error("the board does not copy the log of the store %s; the server %s", self.path,
+                      "cannot either: another program reads it" if failed else "does")
 
     def _look_for_file(self):
         """Notes that the file was removed or replaced while it is written."""
