@@ -148,10 +148,13 @@ int main(int argc, char **argv)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     stats_clear();
-    if (ports_wanted)
+    if (ports_wanted) {
         sockets_only_note_ports();
-    else
+        service_settings.capture_bytes = 0; /* the ports may be the kernel's, which has frames to capture */
+        service_settings.capture_http = false;
+    } else {
         log_line("peregrine %s, program %s, on Linux", version_text, program.name);
+    }
     const uint32_t workers = ports_wanted
                                  ? 0
                                  : workers_start(service_settings.cpus, service_settings.wait == SERVICE_WAIT_SLEEP,

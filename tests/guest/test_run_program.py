@@ -52,7 +52,7 @@ def port_words():
 
 @pytest.mark.parametrize("net", ["user", "tap"])
 def test_ports_are_forwarded_and_gg_ends_the_program(net):
-    echo = Running(f"{port_words()} key={test_echo.KEY}", NET=net)
+    echo = Running(f"{port_words()} key={test_echo.KEY} capture=600", NET=net)
     assert set(echo.reach) == {"tcp", "udp", "page", "gg"}, echo.said
     assert echo.reach["tcp"] == echo.reach["udp"]
     test_echo.check(echo.reach["tcp"], echo.reach["page"], echo.reach["gg"])

@@ -41,3 +41,31 @@ def test_help_that_cannot_be_written_is_a_failure():
     for name in ("peregrine", "echo"):
         with open("/dev/full", "w", encoding="ascii") as full:
             assert subprocess.run([BUILD / f"host/{name}-linux", "--help"], stdout=full, timeout=20).returncode == 1
+
+
+GAME = "feed=10.0.2.2:1 submit=10.0.2.2:2 user=a passwd=b n=9 m=11"
+TRADE = "feed.a=0.0.0.0:1 feed.b=0.0.0.0:2 user=a passwd=b orders=10.0.2.2:3 symbols=ACME strategy=join"
+REQUIRED = {"peregrine": GAME, "trade": TRADE}
+# A value of each key that every program's kernel has. Some go together with others.
+KERNEL = """net.timeout=5 deadline=60 idle.timeout=30 key=a-key-of-a-test control.port=18248 http.port=8090
+    log=10.0.2.2:514 capture=600,2048 capture.http=on wait=sleep cpus=64 ip=10.0.2.15/24 gw=10.0.2.2
+    gwmac=52:55:0a:00:02:02 nic=52:54:00:12:34:56 lease=43200@10.0.2.2 mtu=1400 rto.min=5ms ecn=off watchdog=9
+    tsc.khz=2000000 blackbox=0x100000,8192 test.trap=panic test.after=9 test.resets=none virtio_mmio.device=4K@0xd0000000:5""".split()
+
+
+# These refuse to stand alone.
+IN_COMPANY = ("idle.timeout", "capture.http", "gw", "gwmac", "lease")
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in ROOT.glob("app/*/program.c")))
+def test_a_program_says_its_ports_whatever_the_kernel_is_to_do(name):
+    """`make PROGRAM=NAME run SETTINGS=` asks the program on Linux, for the kernel."""
+    name = name.replace("player", "peregrine")
+    table = settings_page.table_of(PROGRAM)
+    every, own = ({line.split("`")[1] for line in text.splitlines()[2:]}
+                  for text in (table, settings_page.own_keys(table)))
+    assert {word.partition("=")[0] for word in KERNEL} == every - own - {"agent.port"}      # digest's alone
+    for words in (KERNEL, *([word] for word in KERNEL if word.partition("=")[0] not in IN_COMPANY)):
+        done = subprocess.run([BUILD / f"host/{name}-linux", "--ports", *REQUIRED.get(name, "").split(), *words],
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, f"{words}: {done.stderr}"
