@@ -50,7 +50,8 @@ REQUIRED = {"peregrine": GAME, "trade": TRADE}
 KERNEL = """net.timeout=5 deadline=60 idle.timeout=30 key=a-key-of-a-test control.port=18248 http.port=8090
     log=10.0.2.2:514 capture=600,2048 capture.http=on wait=sleep cpus=64 ip=10.0.2.15/24 gw=10.0.2.2
     gwmac=52:55:0a:00:02:02 nic=52:54:00:12:34:56 lease=43200@10.0.2.2 mtu=1400 rto.min=5ms ecn=off watchdog=9
-    tsc.khz=2000000 blackbox=0x100000,8192 test.trap=panic test.after=9 test.resets=none virtio_mmio.device=4K@0xd0000000:5""".split()
+    tsc.khz=2000000 blackbox=0x100000,8192 test.trap=panic test.after=9
+    test.resets=none virtio_mmio.device=4K@0xd0000000:5""".split()
 
 
 # These refuse to stand alone.
