@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/time.h"
+#include "net/ip/dhcp.h"
 
 struct transport_config network_settings;
 
@@ -40,6 +41,42 @@ static struct settings_refusal set_lease(void *values, struct bytes value)
         return settings_refuse("the lease is over; ip=dhcp asks for a new one");
     s->lease_seconds = (uint32_t)number;
     return settings_accept();
+}
+
+/* Appends an option's bytes, two hexadecimal digits each. Returns false if they are none, or too many. */
+static bool identity_add(struct bytes *identity, uint64_t option, struct bytes digits)
+{
+    static uint8_t bytes[DHCP_IDENTITY_BYTES_MAX];
+    size_t count = digits.count / 2, at = identity->count;
+    ASSERT(at <= sizeof bytes);
+    if (count == 0 || digits.count % 2 != 0 || count > UINT8_MAX || at + 2 + count > sizeof bytes)
+        return false;
+    bytes[at++] = (uint8_t)option;
+    bytes[at++] = (uint8_t)count;
+    for (size_t i = 0; i < count; i++) {
+        int high = text_hex_digit(digits.data[2 * i]), low = text_hex_digit(digits.data[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        bytes[at++] = (uint8_t)(high << 4 | low);
+    }
+    *identity = (struct bytes){ bytes, at };
+    return true;
+}
+
+static struct settings_refusal set_dhcp_send(void *values, struct bytes value)
+{
+    struct bytes *identity = &((struct transport_config *)values)->dhcp_identity, part, option;
+    *identity = (struct bytes){ NULL, 0 };
+    while (text_split(&value, ',', &part)) {
+        struct bytes whole = part;
+        uint64_t number;
+        if (!text_split(&part, ':', &option) || !text_number(option, 1, 254, &number)
+            || !identity_add(identity, number, part))
+            return settings_refuse_part(SETTINGS_EXPECTED, whole);
+        if (dhcp_option_is_own((uint8_t)number))
+            return settings_refuse_part("the client writes this option itself", whole);
+    }
+    return identity->count != 0 ? settings_accept() : settings_refuse(SETTINGS_EXPECTED);
 }
 
 static bool mac_is_zero(const uint8_t mac[NETDEV_MAC_BYTES])
@@ -89,6 +126,10 @@ static const struct setting rows[] = {
     { "lease", SETTING_CUSTOM, .set = set_lease, .unset = "the address is the machine's own",
       .noun = "SECONDS@SERVER, like 43200@10.0.2.2",
       .help = "the rest of the DHCP lease of `ip`, which the kernel renews at that server" },
+    { "dhcp.send", SETTING_CUSTOM, .set = set_dhcp_send, .unset = "none",
+      .noun = "OPTION:HEX,..., like 61:01525400123456,12:77656231, of at most 256 bytes",
+      .help = "options of each DHCP message: the client identifier (61), host name (12) and vendor class (60) by which "
+              "the server knows Linux" },
     { "mtu", SETTING_NUMBER, AT(mtu_bytes), .min = 576, .max = 1500, .unset = "the device's", /* RFC 791 §3.1: 576 */
       .noun = "bytes", .help = "IP bytes in a frame" },
     { "rto.min", SETTING_TIME, AT(rto_min_ns), .min = NS_PER_MS, .max = 60 * NS_PER_S, .unset = "the stack's (200 ms)",
@@ -106,6 +147,8 @@ static const char *finish(void)
         return "gw= is the address of ip=: this machine is not its own gateway";
     if (s->lease_seconds && !s->address)
         return "lease= goes with ip=ADDRESS/LENGTH";
+    if (s->dhcp_identity.count && s->address && !s->lease_seconds)
+        return "dhcp.send= goes with ip=dhcp or lease=";
     if (!mac_is_zero(s->gateway_mac) && !s->gateway)
         return "gwmac= goes with gw=";
     return NULL;

@@ -71,6 +71,7 @@ struct net_stack *net_stack_init(void *memory, size_t memory_bytes, const struct
         .gateway = config->gateway,
         .lease_seconds = config->lease_seconds,
         .lease_server = config->lease_server,
+        .dhcp_identity = config->dhcp_identity,
         .mtu_bytes = config->mtu_bytes,
     };
     memcpy(address.gateway_mac, config->gateway_mac, sizeof address.gateway_mac);

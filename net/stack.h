@@ -44,6 +44,7 @@ struct net_config {
     uint8_t gateway_mac[NETDEV_MAC_BYTES]; /* all 0: ask ARP */
     uint32_t lease_seconds;                /* the rest of the address's lease, from now; 0: no lease */
     uint32_t lease_server;                 /* the DHCP server that renews it */
+    struct bytes dhcp_identity;            /* lent for the stack's life: net/ip/dhcp.h */
     uint16_t mtu_bytes;                    /* 0: the device's (and DHCP option 26's) */
     uint8_t secret[32]; /* fresh random bytes: ISNs (RFC 6528), ports (RFC 6056), timestamp offsets, xids */
     struct tcp_policy policy;

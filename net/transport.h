@@ -39,6 +39,7 @@ struct transport_config {
     uint8_t nic_mac[NETDEV_MAC_BYTES];     /* the wanted card, for the search of one; all 0: any */
     uint32_t lease_seconds;                /* the rest of the address's lease, from now; 0: no lease */
     uint32_t lease_server;                 /* the DHCP server that renews it */
+    struct bytes dhcp_identity;            /* options of each DHCP message, whole ones; lent for the stack's life */
     uint16_t mtu_bytes;                    /* 0: the device's (and DHCP option 26's) */
     uint64_t rto_min_ns;                   /* 0: 200 ms */
     bool ecn;                              /* offer and accept RFC 3168, if the transport can */

@@ -150,6 +150,7 @@ bool transport_init(const struct transport_config *config, uint64_t now_ns)
         .gateway = config->gateway,
         .lease_seconds = config->lease_seconds,
         .lease_server = config->lease_server,
+        .dhcp_identity = config->dhcp_identity,
         .mtu_bytes = config->mtu_bytes,
     };
     const char *why = "";

@@ -84,7 +84,7 @@ static void dhcp_message_send(struct net_ip *ip, uint64_t now_ns)
 static void dhcp_begin(struct net_ip *ip, uint64_t now_ns)
 {
     const struct siphash_key key = { secret_random(&ip->secret), secret_random(&ip->secret) };
-    dhcp_start(&ip->address.dhcp, ip->device->mac, key, now_ns);
+    dhcp_start(&ip->address.dhcp, ip->device->mac, ip->address.config.dhcp_identity, key, now_ns);
 }
 
 /* Begins with the lease that the settings hand over. */
@@ -98,7 +98,7 @@ static void dhcp_hand_over(struct net_ip *ip, uint64_t now_ns)
         .gateway = config->gateway,
         .server = config->lease_server,
     };
-    dhcp_resume(&ip->address.dhcp, ip->device->mac, key, &lease, config->lease_seconds, now_ns);
+    dhcp_resume(&ip->address.dhcp, ip->device->mac, config->dhcp_identity, key, &lease, config->lease_seconds, now_ns);
 }
 
 bool net_address_datagram(struct net_ip *ip, const struct udp_datagram *datagram, uint64_t now_ns)
@@ -106,7 +106,7 @@ bool net_address_datagram(struct net_ip *ip, const struct udp_datagram *datagram
     if (!ip->address.from_dhcp || datagram->destination_port != DHCP_CLIENT_PORT)
         return false;
     /* RFC 2131 §4.1 fixes the destination port alone: some servers and relays answer from another port than 67. */
-    dhcp_input(&ip->address.dhcp, datagram->payload.data, (uint32_t)datagram->payload.count, now_ns);
+    dhcp_input(&ip->address.dhcp, datagram->payload.data, (uint32_t)datagram->payload.count, datagram->source, now_ns);
     dhcp_check(&ip->address.dhcp);
     return true;
 }

@@ -18,6 +18,7 @@ struct net_address_config {
     uint8_t gateway_mac[NETDEV_MAC_BYTES]; /* all 0: ask ARP */
     uint32_t lease_seconds;                /* the rest of `address`'s lease, from now; 0: the address is ours */
     uint32_t lease_server;                 /* the DHCP server that renews the lease */
+    struct bytes dhcp_identity;            /* lent for the stack's life: net/ip/dhcp.h */
     uint16_t mtu_bytes;                    /* 0: the device's (and DHCP option 26's) */
 };
 

@@ -15,6 +15,7 @@ enum {
     SECS_AT = 8,
     CIADDR_AT = 12,
     YIADDR_AT = 16,
+    SIADDR_AT = 20,
     CHADDR_AT = 28,
     SNAME_AT = 44,
     SNAME_BYTES = 64,
@@ -103,17 +104,45 @@ static const struct counter dhcp_counter_table[] = {
 };
 const struct counter_group dhcp_counter_group = { dhcp_counter_table, ARRAY_COUNT(dhcp_counter_table) };
 
+/* The options that hold a number. Each may come in pieces, which are put together: RFC 3396. */
+enum number {
+    NUMBER_TYPE,
+    NUMBER_OVERLOAD,
+    NUMBER_MASK,
+    NUMBER_SERVER,
+    NUMBER_ROUTER,
+    NUMBER_LEASE,
+    NUMBER_T1,
+    NUMBER_T2,
+    NUMBER_MTU,
+    NUMBER_COUNT,
+};
+static const struct {
+    uint8_t option, bytes;
+} numbers[NUMBER_COUNT] = {
+    [NUMBER_TYPE] = { OPTION_TYPE, 1 },     [NUMBER_OVERLOAD] = { OPTION_OVERLOAD, 1 },
+    [NUMBER_MASK] = { OPTION_MASK, 4 },     [NUMBER_SERVER] = { OPTION_SERVER, 4 },
+    [NUMBER_ROUTER] = { OPTION_ROUTER, 4 }, [NUMBER_LEASE] = { OPTION_LEASE, 4 },
+    [NUMBER_T1] = { OPTION_T1, 4 },         [NUMBER_T2] = { OPTION_T2, 4 },
+    [NUMBER_MTU] = { OPTION_MTU, 2 },
+};
+
 /* The contents of a message, before they are believed. */
 struct reply {
-    uint32_t address;
-    /* The options' numbers; 0: not said. */
-    uint32_t type, overload, mask, server, router, lease_seconds, t1_seconds, t2_seconds, mtu_bytes;
+    uint32_t address, next_server; /* yiaddr, siaddr */
+    uint32_t sender;
+    struct {
+        uint32_t value;
+        uint8_t bytes; /* so far */
+    } numbers[NUMBER_COUNT];
     size_t routes_bytes;
     uint8_t routes[ROUTES_BYTES_MAX];
 };
 
 static bool reply_parse(struct reply *reply, const uint8_t *message, size_t bytes);
 static void lease_from_reply(struct dhcp_lease *lease, const struct reply *reply, uint64_t sent_ns);
+static uint32_t reply_number(const struct reply *reply, enum number number);
+static uint32_t reply_server(const struct reply *reply);
 static void lease_times_set(struct dhcp_lease *lease, uint32_t seconds, uint32_t t1_seconds, uint32_t t2_seconds,
                             uint64_t sent_ns);
 
@@ -140,19 +169,20 @@ static void exchange_begin(struct dhcp *dhcp, enum dhcp_state state, uint64_t no
     state_enter(dhcp, state, now_ns);
 }
 
-void dhcp_start(struct dhcp *dhcp, const uint8_t mac[6], struct siphash_key key, uint64_t now_ns)
+void dhcp_start(struct dhcp *dhcp, const uint8_t mac[6], struct bytes identity, struct siphash_key key, uint64_t now_ns)
 {
     uint32_t serial = dhcp->lease_serial;
-    *dhcp = (struct dhcp){ .key = key, .lease_serial = serial + 1 };
+    ASSERT(identity.count <= DHCP_IDENTITY_BYTES_MAX);
+    *dhcp = (struct dhcp){ .identity = identity, .key = key, .lease_serial = serial + 1 };
     memcpy(dhcp->mac, mac, sizeof dhcp->mac);
     exchange_begin(dhcp, DHCP_INIT, now_ns);
 }
 
-void dhcp_resume(struct dhcp *dhcp, const uint8_t mac[6], struct siphash_key key, const struct dhcp_lease *lease,
-                 uint32_t seconds, uint64_t now_ns)
+void dhcp_resume(struct dhcp *dhcp, const uint8_t mac[6], struct bytes identity, struct siphash_key key,
+                 const struct dhcp_lease *lease, uint32_t seconds, uint64_t now_ns)
 {
     ASSERT(seconds != 0);
-    dhcp_start(dhcp, mac, key, now_ns);
+    dhcp_start(dhcp, mac, identity, key, now_ns);
     dhcp->lease = *lease;
     lease_times_set(&dhcp->lease, seconds, 0, 0, now_ns);
     dhcp_counters.leases++;
@@ -160,8 +190,12 @@ void dhcp_resume(struct dhcp *dhcp, const uint8_t mac[6], struct siphash_key key
     dhcp_check(dhcp);
 }
 
+static bool has_lease(const struct dhcp *dhcp) { return dhcp->state >= DHCP_BOUND; }
+
 static void lease_take(struct dhcp *dhcp, const struct reply *reply)
 {
+    if (!has_lease(dhcp) || dhcp->lease.address != reply->address)
+        dhcp->lease = (struct dhcp_lease){ 0 };
     lease_from_reply(&dhcp->lease, reply, dhcp->asked_ns);
     dhcp->lease_serial++;
     dhcp_counters.leases++;
@@ -174,8 +208,6 @@ static void lease_end(struct dhcp *dhcp, uint64_t now_ns)
     dhcp_counters.leases_ended++;
     exchange_begin(dhcp, DHCP_INIT, now_ns);
 }
-
-static bool has_lease(const struct dhcp *dhcp) { return dhcp->state >= DHCP_BOUND; }
 
 const struct dhcp_lease *dhcp_lease(const struct dhcp *dhcp) { return has_lease(dhcp) ? &dhcp->lease : NULL; }
 
@@ -203,15 +235,15 @@ static bool is_broadcast_of(uint32_t address, uint32_t mask)
 /* Returns true if an OFFER or ACK names all that a lease needs, sanely. */
 static bool reply_is_usable(const struct reply *reply)
 {
-    if (!is_host_address(reply->address) || is_broadcast_of(reply->address, reply->mask)) {
+    if (!is_host_address(reply->address) || is_broadcast_of(reply->address, reply_number(reply, NUMBER_MASK))) {
         dhcp_counters.rx_drop_address++;
         return false;
     }
-    if (!is_host_address(reply->server)) {
+    if (!is_host_address(reply_server(reply))) {
         dhcp_counters.rx_drop_no_server++;
         return false;
     }
-    if (reply->lease_seconds == 0) {
+    if (reply_number(reply, NUMBER_LEASE) == 0) {
         dhcp_counters.rx_drop_no_lease++;
         return false;
     }
@@ -220,7 +252,6 @@ static bool reply_is_usable(const struct reply *reply)
 
 static void offer_received(struct dhcp *dhcp, const struct reply *reply, uint64_t now_ns)
 {
-    ASSERT(reply->type == OFFER);
     dhcp_counters.rx_offer++;
     if (dhcp->state != DHCP_SELECTING) { /* the first offer was taken */
         dhcp_counters.rx_drop_state++;
@@ -229,7 +260,7 @@ static void offer_received(struct dhcp *dhcp, const struct reply *reply, uint64_
     if (!reply_is_usable(reply))
         return;
     dhcp->offer.address = reply->address;
-    dhcp->offer.server = reply->server;
+    dhcp->offer.server = reply_server(reply);
     state_enter(dhcp, DHCP_REQUESTING, now_ns); /* RFC 2131 §4.4.1: the transaction (xid) is kept */
 }
 
@@ -238,7 +269,7 @@ static bool server_is_ours(const struct dhcp *dhcp, const struct reply *reply)
 {
     if (dhcp->state == DHCP_REBINDING)
         return true;
-    return reply->server == (dhcp->state == DHCP_REQUESTING ? dhcp->offer.server : dhcp->lease.server);
+    return reply_server(reply) == (dhcp->state == DHCP_REQUESTING ? dhcp->offer.server : dhcp->lease.server);
 }
 
 static bool is_asking(const struct dhcp *dhcp)
@@ -248,12 +279,13 @@ static bool is_asking(const struct dhcp *dhcp)
 
 static void answer_received(struct dhcp *dhcp, const struct reply *reply, uint64_t now_ns)
 {
-    ASSERT(reply->type == ACK || reply->type == NAK);
+    bool refused = reply_number(reply, NUMBER_TYPE) == NAK;
     if (!is_asking(dhcp)) {
         dhcp_counters.rx_drop_state++;
         return;
     }
-    if (!is_host_address(reply->server)) { /* RFC 2131 §4.3.1, table 3: a MUST in both */
+    /* RFC 2131 §4.3.1, table 3: a MUST in both. A refusal without it is not obeyed: the lease would be lost. */
+    if (!is_host_address(refused ? reply_number(reply, NUMBER_SERVER) : reply_server(reply))) {
         dhcp_counters.rx_drop_no_server++;
         return;
     }
@@ -261,7 +293,7 @@ static void answer_received(struct dhcp *dhcp, const struct reply *reply, uint64
         dhcp_counters.rx_drop_other_server++;
         return;
     }
-    if (reply->type == ACK) {
+    if (!refused) {
         if (reply_is_usable(reply))
             lease_take(dhcp, reply);
     } else if (has_lease(dhcp)) {
@@ -272,9 +304,9 @@ static void answer_received(struct dhcp *dhcp, const struct reply *reply, uint64
     }
 }
 
-void dhcp_input(struct dhcp *dhcp, const uint8_t *message, size_t bytes, uint64_t now_ns)
+void dhcp_input(struct dhcp *dhcp, const uint8_t *message, size_t bytes, uint32_t sender, uint64_t now_ns)
 {
-    struct reply reply;
+    struct reply reply = { .sender = sender };
     uint64_t *drop = NULL;
     if (bytes < OPTIONS_AT)
         drop = &dhcp_counters.rx_drop_truncated;
@@ -290,14 +322,14 @@ void dhcp_input(struct dhcp *dhcp, const uint8_t *message, size_t bytes, uint64_
         drop = &dhcp_counters.rx_drop_cookie;
     else if (!reply_parse(&reply, message, bytes))
         drop = &dhcp_counters.rx_drop_bad_option;
-    else if (reply.type == 0)
+    else if (reply_number(&reply, NUMBER_TYPE) == 0)
         drop = &dhcp_counters.rx_drop_no_type;
     if (drop != NULL) {
         (*drop)++;
         return;
     }
 
-    switch (reply.type) {
+    switch (reply_number(&reply, NUMBER_TYPE)) {
     case OFFER:
         offer_received(dhcp, &reply, now_ns);
         break;
@@ -358,9 +390,12 @@ static size_t message_write(const struct dhcp *dhcp, uint8_t *message, uint8_t t
     store_be16(size, MESSAGE_BYTES_MAX + 28); /* the IP and UDP headers count */
     at = put_option(at, OPTION_SIZE, size, sizeof size);
     at = put_option(at, OPTION_PARAMETERS, parameters, sizeof parameters);
+    if (dhcp->identity.count != 0)
+        memcpy(at, dhcp->identity.data, dhcp->identity.count);
+    at += dhcp->identity.count;
     *at++ = OPTION_END;
     ASSERT(at <= message + DHCP_OUTPUT_BYTES_MAX);
-    return DHCP_OUTPUT_BYTES_MAX; /* padded: RFC 1542 §2.1, some servers drop shorter ones */
+    return max_size((size_t)(at - message), DHCP_OUTPUT_BYTES_MIN);
 }
 
 /* Returns the time of the next repetition: after 1, 2, 4, ... 64 s, each up to a quarter less or more (RFC 2131 §4.1:
@@ -456,45 +491,55 @@ static bool routes_take(struct reply *reply, const uint8_t *field, size_t from, 
     return true;
 }
 
-/* Takes a number of `bytes` bytes, unless an earlier option of its kind gave one. RFC 2131 §4.1: the values of one
- * option are put together, and the first one then stands in front. Returns false if the value has another length. */
-static bool number_take(uint32_t *number, size_t bytes, const uint8_t *field, size_t from, size_t to)
+/* Returns an option's number; 0: not said, or not whole. */
+static uint32_t reply_number(const struct reply *reply, enum number number)
 {
-    if (from + bytes != to)
+    ASSERT(number < NUMBER_COUNT);
+    return reply->numbers[number].bytes == numbers[number].bytes ? reply->numbers[number].value : 0;
+}
+
+/* Returns the address of the server. A server that leaves option 54 out (seen in a cloud) is the sender. */
+static uint32_t reply_server(const struct reply *reply)
+{
+    if (reply->numbers[NUMBER_SERVER].bytes == numbers[NUMBER_SERVER].bytes)
+        return reply_number(reply, NUMBER_SERVER);
+    return is_host_address(reply->sender) ? reply->sender : reply->next_server;
+}
+
+/* Takes a number, or a piece of one, unless an earlier option of its kind gave it. RFC 2131 §4.1: the values of one
+ * option are put together, and the first one then stands in front. Returns false if the value has an impossible length,
+ * or makes an earlier piece one that belongs to nothing. */
+static bool number_take(struct reply *reply, enum number number, const uint8_t *field, size_t from, size_t to)
+{
+    size_t bytes = to - from, whole = numbers[number].bytes, before = reply->numbers[number].bytes;
+    ASSERT(before <= whole);
+    if (bytes == 0 || bytes > whole || before == whole)
+        return bytes == whole;
+    if (before + bytes > whole && bytes < whole)
         return false;
-    if (*number == 0)
-        *number = bytes == 1 ? field[from] : bytes == 2 ? load_be16(field + from) : load_be32(field + from);
-    return true;
+    bool begins = before == 0 || bytes == whole;
+    uint32_t value = begins ? 0 : reply->numbers[number].value;
+    for (size_t i = from; i < to; i++)
+        value = value << 8 | field[i];
+    reply->numbers[number].value = value;
+    reply->numbers[number].bytes = (uint8_t)(begins ? bytes : before + bytes);
+    return begins == (before == 0);
 }
 
 /* Takes the value of one option, which lies in `field` at `from` up to `to`. Returns false if the value has a length
  * that it cannot have. */
 static bool option_take(struct reply *reply, uint8_t option, const uint8_t *field, size_t from, size_t to)
 {
-    switch (option) {
-    case OPTION_TYPE:
-        return number_take(&reply->type, 1, field, from, to);
-    case OPTION_OVERLOAD:
-        return number_take(&reply->overload, 1, field, from, to);
-    case OPTION_MASK:
-        return number_take(&reply->mask, 4, field, from, to);
-    case OPTION_ROUTER: /* in order of preference: RFC 2132 §3.5 */
-        return from + 4 <= to && (to - from) % 4 == 0 && number_take(&reply->router, 4, field, from, from + 4);
-    case OPTION_SERVER:
-        return number_take(&reply->server, 4, field, from, to);
-    case OPTION_MTU:
-        return number_take(&reply->mtu_bytes, 2, field, from, to);
-    case OPTION_LEASE:
-        return number_take(&reply->lease_seconds, 4, field, from, to);
-    case OPTION_T1:
-        return number_take(&reply->t1_seconds, 4, field, from, to);
-    case OPTION_T2:
-        return number_take(&reply->t2_seconds, 4, field, from, to);
-    case OPTION_ROUTES: /* may come in pieces: RFC 3442, RFC 3396 */
-        return from != to && routes_take(reply, field, from, to);
-    default:
-        return from != to; /* an option that we do not use; an empty one is counted */
-    }
+    if (from == to)
+        return false;
+    if (option == OPTION_ROUTES) /* may come in pieces: RFC 3442, RFC 3396 */
+        return routes_take(reply, field, from, to);
+    if (option == OPTION_ROUTER && (to - from) % 4 == 0)
+        to = from + 4; /* in order of preference: RFC 2132 §3.5 */
+    for (unsigned number = 0; number < NUMBER_COUNT; number++)
+        if (numbers[number].option == option)
+            return number_take(reply, number, field, from, to);
+    return true; /* an option that we do not use */
 }
 
 /* Parses one field of options, which ends at END or with its last byte. An option whose length is impossible is ignored
@@ -524,13 +569,19 @@ static bool options_parse(struct reply *reply, const uint8_t *field, size_t byte
 static bool reply_parse(struct reply *reply, const uint8_t *message, size_t bytes)
 {
     ASSERT(bytes >= OPTIONS_AT);
-    *reply = (struct reply){ .address = load_be32(message + YIADDR_AT) };
+    reply->address = load_be32(message + YIADDR_AT);
+    reply->next_server = load_be32(message + SIADDR_AT);
     if (!options_parse(reply, message + OPTIONS_AT, bytes - OPTIONS_AT))
         return false;
-    uint32_t overload = reply->overload;
+    uint32_t overload = reply_number(reply, NUMBER_OVERLOAD);
     if ((overload & OVERLOAD_FILE) && !options_parse(reply, message + FILE_AT, FILE_BYTES))
         return false;
-    return !(overload & OVERLOAD_SNAME) || options_parse(reply, message + SNAME_AT, SNAME_BYTES);
+    if ((overload & OVERLOAD_SNAME) && !options_parse(reply, message + SNAME_AT, SNAME_BYTES))
+        return false;
+    for (unsigned number = 0; number < NUMBER_COUNT; number++)
+        if (reply->numbers[number].bytes % numbers[number].bytes != 0)
+            dhcp_counters.rx_ignored_option++; /* a piece without the rest */
+    return true;
 }
 
 static uint32_t mask_of(unsigned bits) { return bits == 0 ? 0 : UINT32_MAX << (32 - bits); }
@@ -578,32 +629,49 @@ static bool routes_parse(struct dhcp_lease *lease, const struct reply *reply)
     return any;
 }
 
-/* Chooses the mask. Without a possible one the class decides (RFC 950 §2.1), or with routes, /32. */
-static uint32_t mask_choose(const struct reply *reply)
+/* Chooses the mask. Without a possible one the present mask stays, if there is any. Else the class decides (RFC 950
+ * §2.1), or with routes, /32. */
+static uint32_t mask_choose(const struct reply *reply, uint32_t present)
 {
-    uint32_t host = ~reply->mask;
-    if (reply->mask != 0 && (host & (host + 1)) == 0)
-        return reply->mask;
-    if (reply->mask != 0)
+    uint32_t mask = reply_number(reply, NUMBER_MASK), host = ~mask;
+    if (mask != 0 && (host & (host + 1)) == 0)
+        return mask;
+    if (mask != 0)
         dhcp_counters.rx_ignored_option++;
+    if (present != 0)
+        return present;
     if (reply->routes_bytes != 0)
         return mask_of(32);
     return mask_of(reply->address >> 31 == 0 ? 8 : reply->address >> 30 == 2 ? 16 : 24);
 }
 
-/* Times count from when the request was sent: RFC 2131 §4.4.1; of several, the first. */
+/* Takes a lease over from an ACK. `lease` holds the present lease of the address, or zeros: a renewal that leaves out
+ * mask, router or MTU changes none of them. Times count from when the request was sent: RFC 2131 §4.4.1; of several,
+ * the first. */
 static void lease_from_reply(struct dhcp_lease *lease, const struct reply *reply, uint64_t sent_ns)
 {
+    const struct dhcp_lease present = *lease;
+    uint32_t router = reply_number(reply, NUMBER_ROUTER);
     *lease = (struct dhcp_lease){
         .address = reply->address,
-        .server = reply->server,
-        .mask = mask_choose(reply),
-        .mtu_bytes = (uint16_t)reply->mtu_bytes,
+        .server = reply_server(reply),
+        .mask = mask_choose(reply, present.mask),
+        .mtu_bytes = (uint16_t)reply_number(reply, NUMBER_MTU),
     };
-    /* RFC 3442: with routes, the router option is ignored. */
-    if (!routes_parse(lease, reply) && is_host_address(reply->router))
-        lease->gateway = reply->router;
-    lease_times_set(lease, reply->lease_seconds, reply->t1_seconds, reply->t2_seconds, sent_ns);
+    if (lease->mtu_bytes == 0)
+        lease->mtu_bytes = present.mtu_bytes;
+    if (!routes_parse(lease, reply)) { /* RFC 3442: with routes, the router option is ignored */
+        if (is_host_address(router)) {
+            lease->gateway = router;
+        } else {
+            lease->gateway = present.gateway;
+            lease->all_on_link = present.all_on_link;
+            memcpy(lease->routes, present.routes, sizeof lease->routes);
+            lease->route_count = present.route_count;
+        }
+    }
+    lease_times_set(lease, reply_number(reply, NUMBER_LEASE), reply_number(reply, NUMBER_T1),
+                    reply_number(reply, NUMBER_T2), sent_ns);
 }
 
 /* Sets T1, T2 and the end of a lease that counts from `sent_ns`. T1 and T2 of 0 are not said. */
@@ -628,6 +696,7 @@ static void lease_times_set(struct dhcp_lease *lease, uint32_t seconds, uint32_t
 void dhcp_check(const struct dhcp *dhcp)
 {
     ASSERT(dhcp->state <= DHCP_REBINDING);
+    ASSERT(dhcp->identity.count <= DHCP_IDENTITY_BYTES_MAX);
     if (dhcp->state == DHCP_REQUESTING) {
         ASSERT(dhcp->tries <= request_tries_max);
         ASSERT(is_host_address(dhcp->offer.address));

@@ -3,26 +3,29 @@
  * Knows no stack: its owner carries its messages in UDP from port 68 to port 67 and back, also while there is no
  * address. The server may send to the address that it is about to lend, or to 255.255.255.255. One turn of the owner:
  *
- *     each datagram to port 68:             dhcp_input(&dhcp, payload, bytes, now_ns);
+ *     each datagram to port 68:             dhcp_input(&dhcp, payload, bytes, sender, now_ns);
  *     dhcp_next_deadline_ns is past:        bytes = dhcp_output(&dhcp, buffer, &source, &destination, now_ns);
  *                                           if (bytes != 0) send the message
  *     dhcp.lease_serial has changed:        configure from dhcp_lease; if that is NULL, give the address up
  *
- * Not done: probing the address before use (DHCPDECLINE), releasing it, INFORM, host names. */
+ * Not done: probing the address before use (DHCPDECLINE), releasing it, INFORM. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/counters.h"
 #include "base/siphash.h"
 
 enum {
     DHCP_SERVER_PORT = 67,
     DHCP_CLIENT_PORT = 68,
-    DHCP_OUTPUT_BYTES_MAX = 300, /* BOOTP's smallest message, which ours never exceed: RFC 1542 §2.1 */
-    DHCP_ROUTE_COUNT_MAX = 8,    /* further ones are counted and left out */
+    DHCP_OUTPUT_BYTES_MIN = 300, /* BOOTP's smallest message: RFC 1542 §2.1, some servers drop shorter ones */
+    DHCP_OUTPUT_BYTES_MAX = 548, /* a datagram of 576 bytes, which every host takes: RFC 2131 §2 */
+    DHCP_IDENTITY_BYTES_MAX = 256,
+    DHCP_ROUTE_COUNT_MAX = 8, /* further ones are counted and left out */
 };
 
 /* A route of option 121. Host order. */
@@ -54,6 +57,7 @@ enum dhcp_state {
 struct dhcp {
     enum dhcp_state state;
     uint8_t mac[6];
+    struct bytes identity;  /* options that stand in every message of ours */
     struct siphash_key key; /* makes transaction ids and jitter */
     uint64_t drawn;         /* random numbers drawn so far */
     uint32_t xid;
@@ -67,17 +71,27 @@ struct dhcp {
     uint32_t lease_serial;   /* counts up each time the lease is taken, changed or lost */
 };
 
-/* Asks for an address again. The key makes the transaction ids unpredictable. */
-void dhcp_start(struct dhcp *dhcp, const uint8_t mac[6], struct siphash_key key, uint64_t now_ns);
+/* Returns true if the client writes an option itself: address, overload, type, server, parameters, size. */
+static inline bool dhcp_option_is_own(uint8_t option)
+{
+    return option == 50 || (option >= 52 && option <= 55) || option == 57;
+}
+
+/* Asks for an address again. The key makes the transaction ids unpredictable. `identity` is
+ * borrowed until the next start: whole options, at most DHCP_IDENTITY_BYTES_MAX bytes. By them the server knows the
+ * machine: client identifier (RFC 2131 §4.2: the same one in all messages), host name, vendor class. */
+void dhcp_start(struct dhcp *dhcp, const uint8_t mac[6], struct bytes identity, struct siphash_key key,
+                uint64_t now_ns);
 
 /* Begins with a lease that somebody else has got for this machine, at `lease`'s address, mask, gateway and server.
  * `seconds` of it are left from now on; UINT32_MAX: it never ends. The client renews it as if it had asked: RFC 2131
  * §4.4.5. */
-void dhcp_resume(struct dhcp *dhcp, const uint8_t mac[6], struct siphash_key key, const struct dhcp_lease *lease,
-                 uint32_t seconds, uint64_t now_ns);
+void dhcp_resume(struct dhcp *dhcp, const uint8_t mac[6], struct bytes identity, struct siphash_key key,
+                 const struct dhcp_lease *lease, uint32_t seconds, uint64_t now_ns);
 
-/* Takes a datagram's payload, which is only read. A message that does not fit is dropped and counted by reason. */
-void dhcp_input(struct dhcp *dhcp, const uint8_t *message, size_t bytes, uint64_t now_ns);
+/* Takes a datagram's payload, which is only read, and the datagram's source (host order). A message that does not fit
+ * is dropped and counted by reason. */
+void dhcp_input(struct dhcp *dhcp, const uint8_t *message, size_t bytes, uint32_t sender, uint64_t now_ns);
 
 /* Writes the message that is due, if any, and where it goes from and to (host order; 0 is 0.0.0.0). Returns its bytes,
  * 0 when there is none. Also lets a lease end. */

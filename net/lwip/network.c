@@ -129,10 +129,10 @@ static void dhcp_received(void *unused, struct udp_pcb *pcb, struct pbuf *p, con
 {
     /* A reassembled message in one piece. A longer one is cut here and refused later. */
     static uint8_t whole[1472];
-    (void)unused, (void)from, (void)port; /* RFC 2131 §4.1 fixes the destination port alone */
+    (void)unused, (void)port; /* RFC 2131 §4.1 fixes the destination port alone */
     ASSERT(pcb == dhcp_pcb);
     uint16_t bytes = pbuf_copy_partial(p, whole, sizeof whole, 0);
-    dhcp_input(&dhcp, whole, bytes, dhcp_now_ns);
+    dhcp_input(&dhcp, whole, bytes, lwip_ntohl(ip4_addr_get_u32(ip_2_ip4(from))), dhcp_now_ns);
     pbuf_free(p);
 }
 
@@ -206,7 +206,7 @@ static void link_poll(uint64_t now_ns)
     if (!by_dhcp())
         network_configure(config.address, config.mask, config.gateway, 0);
     else if (dhcp_lease(&dhcp) == NULL)
-        dhcp_start(&dhcp, device->mac, hooks_key(), now_ns);
+        dhcp_start(&dhcp, device->mac, config.dhcp_identity, hooks_key(), now_ns);
 }
 
 /* Begins with the lease that the configuration hands over. */
@@ -218,7 +218,7 @@ static void dhcp_hand_over(uint64_t now_ns)
         .gateway = config.gateway,
         .server = config.lease_server,
     };
-    dhcp_resume(&dhcp, device->mac, hooks_key(), &lease, config.lease_seconds, now_ns);
+    dhcp_resume(&dhcp, device->mac, config.dhcp_identity, hooks_key(), &lease, config.lease_seconds, now_ns);
 }
 
 bool network_init(const struct transport_config *given, uint64_t now_ns)

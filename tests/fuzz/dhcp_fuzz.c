@@ -40,11 +40,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t out[DHCP_OUTPUT_BYTES_MAX];
     uint32_t source, destination;
     uint64_t now_ns = 0;
-    dhcp_start(&dhcp, mac, (struct siphash_key){ 1, 2 }, now_ns);
+    static const uint8_t identity[DHCP_IDENTITY_BYTES_MAX] = { 61, DHCP_IDENTITY_BYTES_MAX - 2 };
+    dhcp_start(&dhcp, mac, (struct bytes){ identity, sizeof identity }, (struct siphash_key){ 1, 2 }, now_ns);
     for (int i = 0; i < MESSAGES_MAX; i++) {
         if (dhcp_next_deadline_ns(&dhcp) <= now_ns) {
             size_t bytes = dhcp_output(&dhcp, out, &source, &destination, now_ns);
-            ASSERT(bytes == 0 || bytes == DHCP_OUTPUT_BYTES_MAX);
+            ASSERT(bytes == 0 || (bytes >= DHCP_OUTPUT_BYTES_MIN && bytes <= DHCP_OUTPUT_BYTES_MAX));
         }
         if (size < 3)
             break;
@@ -55,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!(flags & RAW))
             header_mend(message, bytes, dhcp.xid);
         message = realloc(message, bytes != 0 ? bytes : 1);
-        dhcp_input(&dhcp, message, bytes, now_ns);
+        dhcp_input(&dhcp, message, bytes, (flags & RAW) ? 0 : 0x0a000202, now_ns);
         free(message);
         dhcp_check(&dhcp);
         lease_check(&dhcp);

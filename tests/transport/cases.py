@@ -795,7 +795,7 @@ class DhcpServer:
         body = struct.pack("!BBBB4sHH4s4s4s4s16s", 2, 1, 6, 0, message[4:8], 0, 0, bytes(4), socket.inet_aton(address),
                            bytes(4), bytes(4), message[28:44]) + bytes(192) + bytes.fromhex("63825363")
         for code, value in {53: bytes([reply_kind]), 54: socket.inet_aton(self.address), **more}.items():
-            body += bytes([code, len(value)]) + value
+            body += bytes([code, len(value)]) + value if value is not None else b""
         body += b"\xff"
         # Unicast to the leased address, because the client did not ask for a broadcast.
         destination = address if reply_kind != 6 else "255.255.255.255"
@@ -831,11 +831,12 @@ def lease_of_a_whole_network_is_taken():
 
 @case(address=None)
 def lease_of_one_address_with_routes_and_mtu_is_taken():
-    """Leases as GCP does: /32, option 121 with the gateway on the link and the default route through it, MTU 1460."""
+    """Leases as GCP does: /32, option 121 with the gateway on the link and the default route through it, MTU 1460.
+    Names no server (54), as Oracle's cloud does."""
     sh(f"ip addr add {LINUX}/32 dev tap0 && ip route add {STACK}/32 dev tap0 && ip addr add 198.51.100.1/32 dev lo")
     routes = bytes([32]) + socket.inet_aton(LINUX) + bytes(4) + bytes([0]) + socket.inet_aton(LINUX)
     DhcpServer(lease(mask="255.255.255.255", _121=routes, _3=socket.inet_aton("10.9.0.66"),
-                     _26=struct.pack("!H", 1460)))
+                     _26=struct.pack("!H", 1460), _54=None))
     with listener(address="198.51.100.1") as far, Driver(static=False) as driver:
         assert driver.expect("network", "up")[2:] == [STACK, "255.255.255.255", LINUX, "1460", "dhcp"]
         connection = driver.connect("198.51.100.1", 8000)
@@ -958,13 +959,14 @@ def lease_is_renewed_rebound_and_lost():
 @case
 def handed_over_lease_is_renewed_and_lost():
     """Begins with 200 s of a lease that somebody else got. Nothing is asked before 100 s; then the server renews the
-    lease by unicast for another 200 s, and falls silent. The address is given up at 300 s, and DHCP asked again."""
+    lease by unicast for another 200 s, and falls silent. The address is given up at 300 s, and DHCP asked again. Every
+    message carries the identifier of that somebody."""
     alive = [True]
     server = DhcpServer(lambda kind, options: lease(seconds=200, _3=socket.inet_aton(LINUX))(kind, options)
                         if alive[0] else None)
     with tempfile.NamedTemporaryFile() as pcap, listener() as tcp_server, \
-            Driver("--ip", STACK, "--gw", LINUX, "--lease", f"200@{LINUX}", "--speed", "100",
-                   "--pcap", pcap.name) as driver:
+            Driver("--ip", STACK, "--gw", LINUX, "--lease", f"200@{LINUX}", "--client-id", "machine 7",
+                   "--speed", "100", "--pcap", pcap.name) as driver:
         assert driver.expect("network", "up")[2:] == [STACK, "255.255.255.0", LINUX, "1500", "dhcp"]
         connection = driver.connect(LINUX, 8000)
         peer = accept(tcp_server)
@@ -981,6 +983,8 @@ def handed_over_lease_is_renewed_and_lost():
         wait_for(lambda: captured_dhcp(pcap.name)[-1][1] == 1)
         alive[0] = True
         driver.expect("network", "up")
+        assert {kind for kind, *_ in server.requests} == {1, 3}
+        assert all(options.get(61) == b"machine 7" for _, options, *_ in server.requests)
 
 
 @case

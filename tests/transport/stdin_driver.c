@@ -432,6 +432,11 @@ int main(int argc, char **argv)
         else if (strcmp(key, "--lease") == 0) {
             config.lease_seconds = (uint32_t)atoi(value);
             config.lease_server = address_of(strchr(value, '@') != NULL ? strchr(value, '@') + 1 : "");
+        } else if (strcmp(key, "--client-id") == 0) {
+            static uint8_t identity[2 + 32] = { 61 };
+            identity[1] = (uint8_t)min_size(strlen(value), sizeof identity - 2);
+            memcpy(identity + 2, value, identity[1]);
+            config.dhcp_identity = (struct bytes){ identity, 2u + identity[1] };
         } else if (strcmp(key, "--mtu") == 0)
             config.mtu_bytes = (uint16_t)atoi(value);
         else if (strcmp(key, "--rto-min-us") == 0)

@@ -12,6 +12,8 @@ enum { OURS = 0x0a00020f, SERVER = 0x0a000202, ROUTER = 0x0a000203, OTHER = 0x0a
 enum { OFFER = 2, ACK = 5, NAK = 6 };
 
 static struct dhcp dhcp;
+static struct bytes identity;
+static uint32_t sender; /* the source of the server's messages */
 static uint64_t now_ns;
 
 static uint64_t counter(const char *name)
@@ -118,7 +120,7 @@ static void deliver(struct answer *a)
     /* On the heap, so that the sanitizer sees a read past the end. The message may lack END. */
     uint8_t *exact = malloc(a->bytes != 0 ? a->bytes : 1);
     memcpy(exact, a->message, a->bytes);
-    dhcp_input(&dhcp, exact, a->bytes, now_ns);
+    dhcp_input(&dhcp, exact, a->bytes, sender, now_ns);
     dhcp_check(&dhcp);
     free(exact);
 }
@@ -132,8 +134,10 @@ static void deliver_plain(uint8_t kind, uint32_t lease_seconds)
 static void start(void)
 {
     now_ns = 77 * second_ns;
+    identity = (struct bytes){ NULL, 0 };
+    sender = SERVER;
     dhcp = (struct dhcp){ 0 };
-    dhcp_start(&dhcp, mac, (struct siphash_key){ 1, 2 }, now_ns);
+    dhcp_start(&dhcp, mac, identity, (struct siphash_key){ 1, 2 }, now_ns);
 }
 
 BEFORE_EACH() { start(); }
@@ -452,7 +456,7 @@ static void resume(uint32_t seconds)
 {
     const struct dhcp_lease lease = { .address = OURS, .mask = 0xffffff00, .gateway = ROUTER, .server = SERVER };
     dhcp = (struct dhcp){ 0 };
-    dhcp_resume(&dhcp, mac, (struct siphash_key){ 1, 2 }, &lease, seconds, now_ns);
+    dhcp_resume(&dhcp, mac, identity, (struct siphash_key){ 1, 2 }, &lease, seconds, now_ns);
 }
 
 TEST(lease_that_is_handed_over_is_renewed_as_if_asked_for)
@@ -498,6 +502,49 @@ TEST(lease_that_is_handed_over_ends_like_any_other)
     }
     resume(UINT32_MAX);
     assert_true(dhcp_next_deadline_ns(&dhcp) == UINT64_MAX);
+}
+
+/* Expects the identity in a message, once, before END, and padding to BOOTP's length alone. */
+static void expect_identity(const struct request *r, size_t own_bytes)
+{
+    size_t bytes = 240 + own_bytes + identity.count + 1;
+    assert_int_equal(r->bytes, bytes > 300 ? bytes : 300);
+    assert_memory_equal(r->message + bytes - 1 - identity.count, identity.data, identity.count);
+    assert_int_equal(r->message[bytes - 1], 255);
+}
+
+/* RFC 2131 §4.2: a client that sends an identifier sends the same one in every message. */
+TEST(identity_stands_in_every_message)
+{
+    static const uint8_t both[] = { 61, 7, 1, 0x52, 0x54, 0, 0x12, 0x34, 0x56, 12, 3, 'v', 'm', '1' };
+    static const uint8_t longest[DHCP_IDENTITY_BYTES_MAX] = { 61, DHCP_IDENTITY_BYTES_MAX - 2 };
+    const struct bytes identities[] = { { both, sizeof both }, { longest, sizeof longest } };
+    for (size_t i = 0; i < ARRAY_COUNT(identities); i++) {
+        start();
+        identity = identities[i];
+        dhcp_start(&dhcp, mac, identity, (struct siphash_key){ 1, 2 }, now_ns);
+        struct request r = ask(); /* DISCOVER */
+        expect_identity(&r, 17);
+        deliver_plain(OFFER, 1000);
+        r = ask(); /* REQUEST, with two options more */
+        expect_identity(&r, 29);
+        deliver_plain(ACK, 1000);
+        r = ask_when_due();
+        assert_int_equal(dhcp.state, DHCP_RENEWING);
+        expect_identity(&r, 17);
+        now_ns = dhcp_lease(&dhcp)->rebinds_ns;
+        r = ask();
+        assert_int_equal(dhcp.state, DHCP_REBINDING);
+        expect_identity(&r, 17);
+        deliver_plain(NAK, 0);
+        r = ask();
+        assert_int_equal(kind_of(&r), 1);
+        expect_identity(&r, 17);
+        resume(1000);
+        r = ask_when_due();
+        assert_int_equal(dhcp.state, DHCP_RENEWING);
+        expect_identity(&r, 17);
+    }
 }
 
 /* ---- Options ---- */
@@ -781,6 +828,7 @@ TEST(needed_option_of_impossible_length_is_missing)
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         start();
+        sender = 0;
         ask();
         uint64_t before = counter(cases[i].counter);
         struct answer a = answer_plain(OFFER, 100), cut = a;
@@ -822,6 +870,124 @@ TEST(first_of_two_values_counts)
     assert_true(lease->renews_ns == now_ns + 100 * second_ns);
     assert_true(lease->rebinds_ns == now_ns + 200 * second_ns);
     assert_true(lease->ends_ns == now_ns + 1000 * second_ns);
+}
+
+/* Acknowledges a renewal without mask, router and MTU: the lease keeps what it had. */
+TEST(renewal_keeps_what_its_acknowledgement_leaves_out)
+{
+    static const uint8_t routes[] = { 8, 10, 10, 0, 2, 7, 0, 10, 0, 2, 3 };
+    for (int with_routes = 0; with_routes < 2; with_routes++) {
+        start();
+        reach_requesting();
+        ask();
+        struct answer a = answer_plain(ACK, 1000);
+        uint8_t mtu[2] = { 0x05, 0xb4 };
+        add_be32(&a, 3, ROUTER);
+        add(&a, 26, 2, mtu);
+        if (with_routes)
+            add(&a, 121, sizeof routes, routes);
+        deliver(&a);
+        for (int rebinding = 0; rebinding < 2; rebinding++) {
+            const struct dhcp_lease before = *dhcp_lease(&dhcp);
+            if (rebinding)
+                now_ns = before.rebinds_ns;
+            ask_when_due();
+            assert_int_equal(dhcp.state, rebinding ? DHCP_REBINDING : DHCP_RENEWING);
+            a = answer_begin(ACK, OURS);
+            add_be32(&a, 54, SERVER);
+            add_be32(&a, 51, 1000);
+            deliver(&a);
+            const struct dhcp_lease *lease = dhcp_lease(&dhcp);
+            assert_true(lease->ends_ns == now_ns + 1000 * second_ns);
+            assert_int_equal(lease->mask, 0xffffff00);
+            assert_int_equal(lease->gateway, ROUTER);
+            assert_int_equal(lease->mtu_bytes, 1460);
+            assert_int_equal(lease->route_count, with_routes);
+            assert_memory_equal(lease->routes, before.routes, sizeof before.routes);
+        }
+        ask_when_due();
+        a = answer_plain(ACK, 1000); /* a router that is named replaces the routes */
+        add_be32(&a, 3, OTHER);
+        deliver(&a);
+        assert_int_equal(dhcp_lease(&dhcp)->gateway, OTHER);
+        assert_int_equal(dhcp_lease(&dhcp)->route_count, 0);
+    }
+    now_ns = dhcp_lease(&dhcp)->rebinds_ns;
+    ask();
+    struct answer a = answer_begin(ACK, 0x0a000299); /* another address keeps nothing */
+    add_be32(&a, 54, SERVER);
+    add_be32(&a, 51, 1000);
+    deliver(&a);
+    assert_int_equal(dhcp_lease(&dhcp)->gateway, 0);
+    assert_int_equal(dhcp_lease(&dhcp)->mask, 0xff000000);
+}
+
+/* RFC 3396: Splits numbers at any byte, also between the fields of an overloaded message. */
+TEST(numbers_in_pieces_are_put_together)
+{
+    static const struct {
+        uint8_t option, bytes;
+        uint32_t value;
+    } numbers[] = { { 51, 4, 0x01020304 }, { 54, 4, SERVER }, { 1, 4, 0xfffff000 }, { 3, 4, ROUTER }, { 26, 2, 1460 } };
+    for (unsigned cut = 1; cut < 4; cut++)
+        for (int overloaded = 0; overloaded < 2; overloaded++) {
+            start();
+            reach_requesting();
+            ask();
+            struct answer a = answer_begin(ACK, OURS), file = { .bytes = 0 };
+            uint8_t overload = 1;
+            for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+                uint8_t wire[4];
+                store_be32(wire, numbers[i].value << (32 - 8 * numbers[i].bytes));
+                uint8_t first = numbers[i].bytes == 2 ? 1 : (uint8_t)cut;
+                add(&a, numbers[i].option, first, wire);
+                add(overloaded ? &file : &a, numbers[i].option, numbers[i].bytes - first, wire + first);
+            }
+            add(&a, 52, 1, &overload);
+            file.message[file.bytes++] = 255;
+            memcpy(a.message + 108, file.message, file.bytes);
+            uint64_t before = counter("dhcp.rx_ignored_option");
+            deliver(&a);
+            const struct dhcp_lease *lease = dhcp_lease(&dhcp);
+            assert_non_null(lease);
+            assert_int_equal(lease->server, SERVER);
+            assert_int_equal(lease->mask, 0xfffff000);
+            assert_int_equal(lease->gateway, ROUTER);
+            assert_int_equal(lease->mtu_bytes, 1460);
+            assert_true(lease->ends_ns == now_ns + 0x01020304 * second_ns);
+            assert_int_equal(counter("dhcp.rx_ignored_option"), before);
+        }
+}
+
+/* Leaves option 54 out: the sender is the server, else siaddr. A refusal needs the option. */
+TEST(server_without_identifier_is_the_sender)
+{
+    static const struct {
+        uint32_t sender, next_server, server;
+    } cases[] = { { SERVER, 0, SERVER }, { SERVER, OTHER, SERVER }, { 0, OTHER, OTHER }, { 0, 0, 0 } };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        start();
+        sender = cases[i].sender;
+        ask();
+        for (uint8_t kind = OFFER; kind <= ACK; kind = (uint8_t)(kind + 3)) {
+            struct answer a = answer_begin(kind, OURS);
+            store_be32(a.message + 20, cases[i].next_server);
+            add_be32(&a, 51, 1000);
+            deliver(&a);
+            if (kind == OFFER && cases[i].server != 0) {
+                struct request r = ask();
+                assert_int_equal(load_be32(option_of(&r, 54)), cases[i].server);
+            }
+        }
+        assert_int_equal(dhcp_lease(&dhcp) != NULL, cases[i].server != 0);
+        if (cases[i].server == 0)
+            continue;
+        struct request r = ask_when_due();
+        assert_int_equal(r.destination, cases[i].server);
+        struct answer refusal = answer_begin(NAK, 0);
+        deliver(&refusal);
+        assert_non_null(dhcp_lease(&dhcp));
+    }
 }
 
 /* Cuts a message within an option: such a message has been damaged. */
@@ -891,10 +1057,10 @@ TEST(every_cut_and_every_changed_byte_is_survived)
 TEST(transaction_ids_differ_by_key)
 {
     uint32_t first = dhcp.xid;
-    dhcp_start(&dhcp, mac, (struct siphash_key){ 1, 3 }, now_ns);
+    dhcp_start(&dhcp, mac, identity, (struct siphash_key){ 1, 3 }, now_ns);
     assert_int_not_equal(dhcp.xid, first);
     uint32_t again = dhcp.xid;
-    dhcp_start(&dhcp, mac, (struct siphash_key){ 1, 2 }, now_ns);
+    dhcp_start(&dhcp, mac, identity, (struct siphash_key){ 1, 2 }, now_ns);
     assert_int_equal(dhcp.xid, first);
     assert_int_not_equal(dhcp.xid, again);
 }

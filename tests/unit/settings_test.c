@@ -68,7 +68,9 @@ TEST(every_other_key_is_read)
                            "breaker.window=2 breaker.linger=0 key=longenough control.port=99 http.port=8080 wait=sleep "
                            "log=10.0.2.2:514 watchdog=2.5 tsc.khz=2499998 blackbox=0x90000,32768,0x1234567000,131072 "
                            "test.trap=divide test.after=1.5 test.resets=8042,acpi nic=52:54:00:12:34:5F "
-                           "lease=43200@10.0.2.2"));
+                           "lease=43200@10.0.2.2 dhcp.send=61:01525400123aBC,12:766d"));
+    assert_int_equal(network_settings.dhcp_identity.count, 13);
+    assert_memory_equal(network_settings.dhcp_identity.data, "\x3d\x07\x01\x52\x54\x00\x12\x3a\xbc\x0c\x02vm", 13);
     assert_memory_equal(network_settings.nic_mac, "\x52\x54\x00\x12\x34\x5f", NETDEV_MAC_BYTES);
     assert_int_equal(player_settings.inputs.count, 3);
     assert_int_equal(player_settings.inputs.at[2].port, 10001);
@@ -386,6 +388,16 @@ TEST(malformed_values_are_refused)
         "lease=-1@10.0.2.2",
         "lease=4294967296@10.0.2.2",
         "lease=0@10.0.2.2",
+        "dhcp.send=",
+        "dhcp.send=61",
+        "dhcp.send=61:",
+        "dhcp.send=61:0",
+        "dhcp.send=61:0g",
+        "dhcp.send=0:00",
+        "dhcp.send=255:00",
+        "dhcp.send=53:03",
+        "dhcp.send=61:00,",
+        "dhcp.send=61:00,12",
         "mtu=575",
         "mtu=1501",
         "rto.min=0",
@@ -451,6 +463,9 @@ TEST(network_words_that_need_each_other_are_checked)
     assert_true(parse(GAME "ip=10.0.2.14/31 gw=10.0.2.15"));
     assert_refused(GAME "lease=43200@10.0.2.2", "settings: lease= goes with ip=ADDRESS/LENGTH");
     assert_refused(GAME "ip=dhcp lease=43200@10.0.2.2", "settings: lease= goes with ip=ADDRESS/LENGTH");
+    assert_refused(GAME "ip=10.0.2.15/24 dhcp.send=61:00", "settings: dhcp.send= goes with ip=dhcp or lease=");
+    assert_refused(GAME "dhcp.send=61:00,50:0a000001",
+                   "settings, command line: dhcp.send=: \"50:0a000001\": the client writes this option itself");
     assert_refused(GAME "ip=10.0.2.15/24 lease=0@10.0.2.2",
                    "settings, command line: lease=: \"0@10.0.2.2\": the lease is over; ip=dhcp asks for a new one");
     assert_refused(GAME "ip=10.0.2.15/24 gwmac=52:55:0a:00:02:02", "settings: gwmac= goes with gw=");
