@@ -775,6 +775,100 @@ def test_a_lease_is_handed_over_with_its_server(host, where, text):
     assert not any("leased" in finding.text for finding in found.findings)
 
 
+# A client's files and programs, and the options that it sends. A capture has shown those of dhclient 4.4.3 and dhcpcd
+# 9.4.1. The MAC is 52:54:00:12:34:56, the host's name vm1.
+IDENTITIES = {
+    "networkd": ({"/run/systemd/netif/leases/2": NETWORKD + "CLIENTID=ffca53095a000200\n"},
+                 "61:ffca53095a000200,12:766d31"),
+    "networkd, a file of settings": (
+        {"/run/systemd/netif/leases/2": NETWORKD + "CLIENTID=01525400123456\n",
+         "/sys/class/net/eth0/ifindex": "2\n",
+         "/run/systemd/netif/links/2": "NETWORK_FILE=/run/systemd/network/10-netplan-eth0.network\n",
+         "/run/systemd/network/10-netplan-eth0.network": "[DHCPv4]\nHostname=a.b\nVendorClassIdentifier=old\n",
+         "/etc/systemd/network/10-netplan-eth0.network.d/x.conf": "[DHCPv4]\nVendorClassIdentifier=ven dor\n"},
+        "61:01525400123456,81:0500000161016200,60:76656e20646f72"),
+    "networkd, no name": (
+        {"/run/systemd/netif/leases/2": NETWORKD + "CLIENTID=01525400123456\n",
+         "/sys/class/net/eth0/ifindex": "2\n", "/run/systemd/netif/links/2": "NETWORK_FILE=/etc/x.network\n",
+         "/etc/x.network": "[DHCPv4]\nSendHostname=no\n"}, "61:01525400123456"),
+    "NetworkManager": ({"nmcli": NMCLI}, "61:01525400123456,12:766d31"),
+    "NetworkManager, echoed": ({"nmcli": NMCLI + "DHCP4.OPTION[9]:dhcp_client_identifier = ff:00:01:02\n"
+                                "ipv4.dhcp-client-id:stable\n"}, "61:ff000102,12:766d31"),
+    "NetworkManager, a name": ({"nmcli": NMCLI + "ipv4.dhcp-client-id:box\nipv4.dhcp-hostname:web\n"
+                                "ipv4.dhcp-vendor-class-identifier:v\n"}, "61:00626f78,12:776562,60:76"),
+    "NetworkManager, bytes": ({"nmcli": NMCLI + "ipv4.dhcp-client-id:01:0a:0b\nipv4.dhcp-send-hostname:no\n"},
+                              "61:010a0b"),
+    "NetworkManager, none": ({"nmcli": NMCLI + "ipv4.dhcp-client-id:\nipv4.dhcp-send-hostname:no\n",
+                              "/etc/NetworkManager/conf.d/x.conf": "[connection]\nipv4.dhcp-client-id=none\n"}, None),
+    "dhclient, ifupdown": (
+        {"/var/lib/dhcp/dhclient.eth0.leases":
+         'default-duid "\\000\\001\\000\\0012\\2358\\036RT\\000\\0224V";\n' + DHCLIENT + "# old\n" * 60 + DHCLIENT,
+         "/run/dhclient.eth0.pid": "7\n", "/proc/7/cmdline": "/sbin/dhclient\0-4\0-v\0-i\0eth0\0",
+         "/etc/dhcp/dhclient.conf": "# send dhcp-client-identifier 1:2;\nsend host-name = gethostname();\n"},
+        "61:ff0012345600010001329d381e525400123456,12:766d31"),
+    "dhclient": ({"/var/lib/dhcp/dhclient.eth0.leases": DHCLIENT,
+                  "/run/dhclient.pid": "7\n", "/proc/7/cmdline": "dhclient\0-cf\0/x.conf\0eth0\0",
+                  "/x.conf": 'send dhcp-client-identifier "a\\"b";\nsend vendor-class-identifier "v w";\n'
+                             'send host-name "x";\n'}, "61:612262,12:78,60:762077"),
+    "dhclient, hardware": ({"/var/lib/dhcp/dhclient.eth0.leases": DHCLIENT,
+                            "/run/dhclient.pid": "7\n", "/proc/7/cmdline": "dhclient\0eth0\0",
+                            "/etc/dhclient.conf": "send dhcp-client-identifier = hardware;\n"}, "61:01525400123456"),
+    "dhclient, nothing": ({"/var/lib/dhcp/dhclient.eth0.leases": DHCLIENT}, None),
+    "dhcpcd": ({"dhcpcd": DHCPCD, "/etc/dhcpcd.conf": "#hostname\nduid\npersistent\nvendorclassid\n",
+                "/var/lib/dhcpcd/duid": "00:01:00:01:32:9d:38:2d:52:54:00:12:34:56\n"},
+               "61:ff0012345600010001329d382d525400123456"),
+    "dhcpcd, clientid": ({"dhcpcd": DHCPCD, "/etc/dhcpcd.conf": "clientid\nhostname\nvendorclassid v\n"
+                          "interface eth1\nclientid x\n"}, "61:01525400123456,12:766d31,60:76"),
+    "dhcpcd, a name": ({"dhcpcd": DHCPCD, "/etc/dhcpcd.conf": "vendorclassid\ninterface eth0\nclientid ab cd\n"},
+                       "61:006162206364"),
+    "dhcpcd, its own vendor class": ({"dhcpcd": DHCPCD + "dhcpcd 9.4.1\n", "/etc/dhcpcd.conf": "hostname web\n"},
+                                     "12:776562,60:" + b"dhcpcd-9.4.1:Linux-6.1.0-1-amd64:x86_64".hex()),
+}
+
+
+def holds_lease(host, files):
+    """Gives the host files, and programs that print theirs whatever they are asked."""
+    host.network(ROUTES, leased(3600), NEIGHBOUR)
+    host.file("/proc/sys/kernel/hostname", "vm1\n")
+    for name, text in files.items():
+        text = text.replace("{address}", "10.0.2.15").replace("{server}", "10.0.2.2").replace("{{", "{") \
+            .replace("}}", "}")
+        if name.startswith("/"):
+            host.file(name, text)
+        else:
+            host.program(name, f"cat <<'END'\n{text}END\n")
+
+
+@pytest.mark.parametrize("files, sent", IDENTITIES.values(), ids=IDENTITIES)
+def test_the_client_s_identity_is_handed_over(host, files, sent):
+    """A server that knows Linux by its identifier refuses a renewal without it."""
+    holds_lease(host, files)
+    found = verdict(host)
+    assert found.handed_over["lease"] == "1800@10.0.2.2"
+    assert found.handed_over.get("dhcp.send") == sent
+    assert not any("identifier" in finding.text for finding in found.findings)
+
+
+@pytest.mark.parametrize("files, reason", [
+    ({"/run/systemd/netif/leases/2": NETWORKD}, "has no CLIENTID="),
+    ({"nmcli": NMCLI + "ipv4.dhcp-client-id:stable\n"}, "makes it by ipv4.dhcp-client-id=stable"),
+    ({"dhcpcd": DHCPCD, "/etc/dhcpcd.conf": "duid\n"}, "the DUID of dhcpcd was not found"),
+    ({"/var/lib/dhcp/dhclient.eth0.leases": DHCLIENT, "/run/dhclient.pid": "7\n",
+      "/proc/7/cmdline": "dhclient\0-i\0eth0\0"}, "has no default-duid")])
+def test_an_identifier_that_is_not_known_is_said(host, files, reason):
+    holds_lease(host, files)
+    found = verdict(host)
+    assert "61:" not in found.handed_over.get("dhcp.send", "")
+    assert [f.level for f in found.findings if reason in f.text] == ["warning"]
+    assert not verdict(host, given={"dhcp.send": "61:00"}).findings
+
+
+def test_an_identity_is_never_longer_than_the_kernel_takes(host):
+    holds_lease(host, {"/run/systemd/netif/leases/2": NETWORKD + "CLIENTID=" + "ff" * 130 + "\n",
+                       "/proc/sys/kernel/hostname": "h" * 200 + "\n"})
+    assert verdict(host).handed_over["dhcp.send"] == "61:" + "ff" * 130
+
+
 @pytest.mark.parametrize("seconds, text", [
     (3600, NETWORKD.format(address="10.0.2.99", server="10.0.2.2")),        # leases another address
     (3600, "ADDRESS=10.0.2.15\nNETMASK=255.255.255.0\n"), (3600, ""),       # no server
@@ -891,13 +985,20 @@ def test_a_gateway_of_the_user_s_own_does_not_get_another_s_hardware_address(tmp
 def test_a_lease_goes_with_linux_s_address_alone(tmp_path):
     machine = Deployment(tmp_path)
     machine.host.network(ROUTES, leased(3600), NEIGHBOUR)
-    machine.host.file("/run/systemd/netif/leases/2", NETWORKD.format(address="10.0.2.15", server="10.0.2.2"))
+    machine.host.file("/run/systemd/netif/leases/2",
+                      NETWORKD.format(address="10.0.2.15", server="10.0.2.2") + "CLIENTID=01525400123456\n")
     machine.install()
-    settings = machine.host.root / "boot/peregrine/settings"
-    assert "lease=1800@10.0.2.2" in settings.read_text().split()
-    machine.config.write_text(machine.config.read_text() + "ip=10.0.2.16/24\n")
+    settings, own = machine.host.root / "boot/peregrine/settings", machine.config.read_text()
+    assert {"lease=1800@10.0.2.2", "dhcp.send=61:01525400123456"} <= set(settings.read_text().split())
+    machine.config.write_text(own + "ip=10.0.2.16/24\n")
     machine.install()
-    assert "lease=" not in settings.read_text()
+    assert "lease=" not in settings.read_text() and "dhcp.send=" not in settings.read_text()
+    machine.config.write_text(own + "ip=dhcp\n")
+    machine.install()
+    assert "lease=" not in settings.read_text() and "dhcp.send=61:01525400123456" in settings.read_text()
+    machine.config.write_text(own + "dhcp.send=61:00\n")
+    machine.install()
+    assert "dhcp.send=61:00\n" in settings.read_text() and "lease=1800@10.0.2.2" in settings.read_text()
 
 
 def test_a_missing_watchdog_is_reported(tmp_path):

@@ -174,54 +174,6 @@ def addresses_of(facts, device):
             and number(str(a.get("prefixlen")), 33) <= 32]
 
 
-def dhcp_options(facts):
-    """Returns the DHCP oddities that Linux's leases show: {"client", "classless routes", "mtu", "netmask"}."""
-    found = {}
-    text = facts.text("dhcp")
-    for line in facts.lines("dhcp"):
-        if line.startswith("file "):
-            path = line[5:]
-            found["client"] = ("systemd-networkd" if "/netif/leases/" in path else
-                               "NetworkManager" if "NetworkManager" in path else
-                               "dhcpcd" if path == "dhcpcd" else "dhclient")
-    # networkd's lease: ROUTES=dst/len,gw ...; dhclient's: option rfc3442-classless-static-routes 32,10,128,0,1,...
-    routes = re.search(r"^(?:ROUTES|CLASSLESS_ROUTES)=(.+)|option (?:rfc3442-)?classless-static-routes ([^;]+);", text,
-                       re.MULTILINE)
-    if routes:
-        found["classless routes"] = routes[1] or routes[2]
-    mtu = re.search(r"^MTU=(\d+)|option interface-mtu (\d+);", text, re.MULTILINE)
-    if mtu:
-        found["mtu"] = mtu[1] or mtu[2]
-    mask = re.search(r"^NETMASK=(\S+)|option subnet-mask ([\d.]+);", text, re.MULTILINE)
-    if mask:
-        found["netmask"] = mask[1] or mask[2]
-    return found
-
-
-# The address and the server in a lease of: networkd; dhclient; NetworkManager and dhcpcd.
-LEASE_ADDRESS = r"^(?:ADDRESS=|\s*fixed-address |(?:DHCP4\S*:)?ip_address ?= ?)'?([\d.]+)"
-LEASE_SERVER = (r"^(?:SERVER_ADDRESS=|\s*option dhcp-server-identifier |(?:DHCP4\S*:)?dhcp_server_identifier ?= ?)"
-                r"'?([\d.]+)")
-
-
-def lease_server(facts, address):
-    """Returns the DHCP server that has leased an address, by the last lease that names both, or None."""
-    server = None
-    for lease in re.split(r"^(?:file .*|\s*lease \{.*)$", facts.text("dhcp"), flags=re.MULTILINE):
-        names = [re.search(pattern, lease, re.MULTILINE) for pattern in (LEASE_ADDRESS, LEASE_SERVER)]
-        if all(names) and names[0][1] == address and _is_host(names[1][1]):
-            server = names[1][1]
-    return server
-
-
-def _is_host(text):
-    try:
-        address = ipaddress.IPv4Address(text)
-    except ValueError:
-        return False
-    return not (address.is_multicast or address.is_loopback or address.is_reserved or address.packed[0] == 0)
-
-
 def tsc_khz(facts):
     """Returns the TSC's frequency by Linux's calibration, or None. Prefers the refined calibration to the first one."""
     text = facts.text("tsc")

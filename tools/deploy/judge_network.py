@@ -1,5 +1,6 @@
 """Judges the network of HOST: the NIC with the default route, its addresses, and the names in the settings.
 Collects the values of the network that are handed over to the kernel."""
+from . import dhcp
 from . import facts as f
 from . import settings
 from .text import number
@@ -67,7 +68,7 @@ def _nic(facts, verdict):
 
 def _network(facts, verdict, nic):
     net = f.network(facts, nic.name)
-    options = f.dhcp_options(facts)
+    options = dhcp.options(facts)
     if not net.address:
         verdict.stop(f"{nic.name} has no IPv4 address", "The kernel speaks IPv4 alone")
         return
@@ -91,7 +92,7 @@ def _network(facts, verdict, nic):
     verdict.handed_over["mtu"] = str(min(nic.mtu, 1500))
     if nic.mtu > 1500:
         verdict.note(f"the MTU is {nic.mtu}; the kernel uses 1500")
-    lifetime, server = _lease_seconds(facts, nic.name, net.address), f.lease_server(facts, net.address)
+    lifetime, server = _lease_seconds(facts, nic.name, net.address), dhcp.lease_server(facts, net.address)
     if lifetime // 2 and server:
         # Linux renews at half of a lease. Half of the present rest still remains when the kernel starts later.
         verdict.handed_over["lease"] = f"{lifetime // 2}@{server}"
@@ -99,6 +100,14 @@ def _network(facts, verdict, nic):
         verdict.note(f"the address is leased for {lifetime // 60} more minutes, and no lease here names the server "
                      f"that could renew it",
                      "For a longer run say ip=dhcp in the configuration")
+    if server and (net.dynamic or verdict.given.get("ip") == "dhcp"):
+        sent, reason = dhcp.identity(facts, nic.mac, net.address)
+        if sent:
+            verdict.handed_over["dhcp.send"] = dhcp.setting(sent)
+        if reason and not verdict.given.keys() & {"dhcp.send", "ip"}:
+            verdict.warn(f"the DHCP client's identifier is not known ({reason}); a server that knows the machine by it "
+                         f"refuses to renew the lease, and the address changes",
+                         "Say dhcp.send=61:HEX in the configuration; `tcpdump -v port 67` shows it")
 
 
 def _lease_seconds(facts, device, address):

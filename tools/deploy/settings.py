@@ -76,7 +76,7 @@ def check(words, source, program=programs.PLAYER):
         for part in words.get(key, "").split(",") if key in words else []:
             if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:\d{1,5}", part):
                 raise SettingsError(f"{source}: {key}=: {part!r} is not HOST:PORT")
-    network = additions(words, {"ip": "192.0.2.2/24", "gw": ANY_ADDRESS})
+    network = additions(words, {"ip": "192.0.2.2/24", "gw": ANY_ADDRESS, "lease": f"1@{ANY_ADDRESS}"})
     ask_the_kernel(compose(words, dict.fromkeys(host_names(words), ANY_ADDRESS), network, program), source, program)
 
 
@@ -115,6 +115,8 @@ def additions(words, found):
         left.pop("gwmac", None)
     if "ip" in words:                       # the lease is of Linux's address
         left.pop("lease", None)
+    if words.get("ip") != "dhcp" and "lease" not in {**words, **left}:
+        left.pop("dhcp.send", None)         # nobody asks a DHCP server
     return left
 
 

@@ -326,7 +326,7 @@ fact acpi-tables ls "$ROOT/sys/firmware/acpi/tables"
 leases() {
     for f in "$ROOT"/run/systemd/netif/leases/* "$ROOT"/var/lib/dhcp/dhclient*.leases \
              "$ROOT"/var/lib/dhclient/*.lease* "$ROOT"/run/dhclient*.lease* "$ROOT"/var/lib/NetworkManager/*.lease; do
-        [ ! -s "$f" ] || { printf 'file %s\n' "$f"; tail -n 60 "$f"; }
+        [ ! -s "$f" ] || { printf 'file %s\n' "$f"; grep '^default-duid ' "$f"; tail -n 60 "$f"; }
     done
     # NetworkManager's files lack the server, and dhcpcd's are packets: the clients print what they hold.
     [ -n "${device-}" ] || return 0
@@ -334,6 +334,44 @@ leases() {
     ! has dhcpcd || { printf 'file dhcpcd\n'; dhcpcd -4 -U "$device" < /dev/null; }
 }
 fact dhcp leases
+file host-name /proc/sys/kernel/hostname
+# Prints the settings of Linux's clients that say which options they send. A line `file NAME` begins those of one.
+dhcp_clients() {
+    [ -n "${device-}" ] || return 0
+    link=$ROOT/run/systemd/netif/links/$(cat "$ROOT/sys/class/net/$device/ifindex" 2>/dev/null)
+    network=$(sed -n 's/^NETWORK_FILE=//p' "$link" 2>/dev/null)
+    if [ -n "$network" ]; then
+        printf 'file systemd-networkd\n'
+        name=${network##*/}
+        for f in "$ROOT$network" "$ROOT"/usr/lib/systemd/network/"$name".d/*.conf \
+                 "$ROOT"/run/systemd/network/"$name".d/*.conf "$ROOT"/etc/systemd/network/"$name".d/*.conf; do
+            grep -hE '^(SendHostname|Hostname|VendorClassIdentifier)[[:blank:]]*=' "$f"
+        done
+    fi
+    if has nmcli; then
+        printf 'file NetworkManager\n'
+        nmcli -t -f ipv4 connection show "$(nmcli -g GENERAL.CON-UUID device show "$device")"
+        printf 'file NetworkManager.conf\n'
+        grep -h '^ipv4\.dhcp-client-id=' "$ROOT"/usr/lib/NetworkManager/conf.d/*.conf \
+            "$ROOT"/etc/NetworkManager/NetworkManager.conf "$ROOT"/etc/NetworkManager/conf.d/*.conf
+    fi
+    for f in "$ROOT"/run/dhclient*.pid "$ROOT"/run/NetworkManager/dhclient*.pid; do
+        [ -s "$f" ] && words=$(tr '\0' ' ' < "$ROOT/proc/$(cat "$f")/cmdline") || continue
+        case " $words " in *" $device "*) ;; *) continue ;; esac
+        config=$(printf '%s\n' "$words" | sed -n 's/.* -cf \([^ ]*\).*/\1/p')
+        printf 'file dhclient\n%s\n' "$words"
+        cat "$ROOT${config:-$(first "/etc/dhcp/dhclient-$device.conf" /etc/dhcp/dhclient.conf /etc/dhclient.conf)}"
+    done
+    if has dhcpcd; then
+        printf 'file dhcpcd\n'
+        cat "$ROOT/etc/dhcpcd.conf"
+        printf 'file dhcpcd.version\n'
+        dhcpcd --version
+        printf 'file dhcpcd.duid\n'
+        cat "$ROOT$(first /var/lib/dhcpcd/duid /var/db/dhcpcd/duid /etc/dhcpcd.duid)"
+    fi
+}
+fact dhcp-clients dhcp_clients
 for name; do fact "resolve $name" getent ahostsv4 "$name"; done
 
 # ---- the processor, the clock, memory
