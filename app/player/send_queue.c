@@ -151,6 +151,18 @@ void send_queue_remove_oldest(void)
         queue.oldest = queue.next = queue.end = queue.dropped = 0; /* empty: keep using the same, warm lines */
 }
 
+bool send_queue_send_oldest_again(void)
+{
+    const struct send_queue_entry *entry = send_queue_oldest();
+    ASSERT(entry);
+    uint64_t place = queue.end + filler_bytes(entry_bytes(entry->count));
+    bool fits = send_queue_append(entry->digits, entry->count, entry->offered_ns);
+    if (fits)
+        entry_at(place)->sent_ns = entry->sent_ns;
+    send_queue_remove_oldest();
+    return fits;
+}
+
 void send_queue_take_back(void)
 {
     ASSERT(queue.oldest <= queue.next);

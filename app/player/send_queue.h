@@ -52,6 +52,10 @@ struct send_queue_entry *send_queue_oldest(void);
 /* Removes the oldest answer that was sent: its response came, or none will come. */
 void send_queue_remove_oldest(void);
 
+/* Lets the oldest answer that was sent wait again, after all that wait. Returns false if there is no room: then it is
+ * removed. */
+bool send_queue_send_oldest_again(void);
+
 /* Lets all answers that were sent and have no response wait again. */
 void send_queue_take_back(void);
 

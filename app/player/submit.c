@@ -41,6 +41,7 @@ static struct {
     uint64_t failing_since_ns, failed_ns; /* the first and the latest failure since the last response; 0: none */
     bool lost;                            /* from the first to the latest is submit.timeout= or more */
     uint64_t bad_status_logged_ns;
+    uint64_t resume_ns;               /* nothing is sent before, as a server has asked; 0: none has */
     char head[SUBMIT_HEAD_BYTES_MAX]; /* up to and with "Content-Length: " */
 } submit;
 
@@ -49,6 +50,7 @@ struct submit_counters submit_counters;
 static const struct counter submit_counter_table[] = {
     COUNTER("submit.", submit_counters, posts),
     COUNTER("submit.", submit_counters, posts_again),
+    COUNTER("submit.", submit_counters, refused_for_now),
     COUNTER("submit.", submit_counters, waited),
     COUNTER("submit.", submit_counters, dropped_expired),
     COUNTER("submit.", submit_counters, dropped_no_room),
@@ -70,6 +72,8 @@ static const struct counter submit_counter_table[] = {
     COUNTER("submit.", submit_counters, points),
 };
 const struct counter_group submit_counter_group = { submit_counter_table, ARRAY_COUNT(submit_counter_table) };
+
+static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* Prepares the head, which ends before the one value that changes. That value's digits, the empty line and the body
  * are written after the head: no padding, no leading zeros for a server to trip over, and nothing is moved. */
@@ -102,6 +106,7 @@ void submit_check(void)
     ASSERT(!submit.settling || submit.session.state == SESSION_DOWN);
     ASSERT(submit.word_bytes <= WORD_BYTES_MAX);
     ASSERT(!submit.can_post || (send_queue_waiting_count() == 0 && !circuit_breaker_is_open()));
+    ASSERT(!submit.can_post || submit.resume_ns == 0);
 }
 
 /* Fetches the next message area and puts the head there. */
@@ -120,7 +125,7 @@ NOT_HOT static void prepare(void)
 static void update_can_post(void)
 {
     submit.can_post = send_queue_waiting_count() == 0 && send_queue_has_room(MATCHER_N_DIGITS_MAX)
-                      && !circuit_breaker_is_open();
+                      && !circuit_breaker_is_open() && submit.resume_ns == 0;
 }
 
 static uint8_t *write_length(uint8_t *at, size_t count)
@@ -220,7 +225,7 @@ bool submit_send_waiting(uint64_t now_ns)
         send_queue_drop();
     } else {
         prepare();
-        if (!submit.message || !post(entry->digits, entry->count, now_ns))
+        if (submit.resume_ns != 0 || !submit.message || !post(entry->digits, entry->count, now_ns))
             return false;
         submit_counters.posts++;
         submit_counters.posts_again += entry->sent_ns != 0;
@@ -337,6 +342,26 @@ static void count_response(uint64_t now_ns)
     }
 }
 
+/* Returns true if the status says that the server has not acted on the request, and may later. RFC 9110 §15.5.9 (408)
+ * and §15.6.4 (503), RFC 8470 §5.2 (425), RFC 6585 §4 (429). */
+static bool is_refusal_for_now(uint16_t status)
+{
+    return status == 408 || status == 425 || status == 429 || status == 503;
+}
+
+/* Lets the oldest POST, which was refused for now, go out again after the time that the server asks for. */
+static void send_oldest_again(uint64_t now_ns)
+{
+    uint64_t wait_ns = submit.response.has_retry_after ? submit.response.retry_after_s * NS_PER_S : SUBMIT_RETRY_NS;
+    wait_ns = wait_ns < SUBMIT_RETRY_LEAST_NS ? SUBMIT_RETRY_LEAST_NS : min_size(wait_ns, SUBMIT_EXPIRY_NS);
+    submit.resume_ns = later(submit.resume_ns, now_ns + wait_ns);
+    submit_counters.refused_for_now++;
+    if (send_queue_send_oldest_again())
+        return;
+    submit_counters.dropped_no_room++;
+    answer_failed(now_ns);
+}
+
 static void response_begin(void)
 {
     http_response_begin(&submit.response);
@@ -350,9 +375,12 @@ static void response_done(uint64_t now_ns)
     struct send_queue_entry *entry = send_queue_oldest();
     if (entry) {
         histogram_add(&submit_response_ns, now_ns - entry->sent_ns);
-        send_queue_remove_oldest();
         answer_succeeded(now_ns);
         count_response(now_ns);
+        if (is_refusal_for_now(submit.response.status))
+            send_oldest_again(now_ns);
+        else
+            send_queue_remove_oldest();
         submit.session.useful = true;
     } else {
         submit_counters.responses_unasked++; /* 408 before an idle connection is closed, most likely */
@@ -453,8 +481,6 @@ static void poll_ended(uint64_t now_ns)
     leave("closed by the server", true, submit.stream_bytes, now_ns);
 }
 
-static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 /* Returns when the connection has made no progress for SUBMIT_EXPIRY_NS; UINT64_MAX: nothing waits for progress. The
  * wait begins when the oldest POST was sent, or, if none is out, when the oldest waiting answer was found.
  *
@@ -486,6 +512,8 @@ void submit_poll(bool all_taken, uint64_t now_ns)
     if (all_taken && now_ns >= overdue_ns())
         leave("no response", true, submit.stream_bytes, now_ns);
 
+    if (now_ns >= submit.resume_ns)
+        submit.resume_ns = 0;
     prepare();
     update_can_post();
 }
@@ -499,6 +527,8 @@ uint64_t submit_next_deadline_ns(uint64_t now_ns)
         deadline_ns = now_ns + NS_PER_MS;
     if (overdue_ns() < deadline_ns)
         deadline_ns = overdue_ns();
+    if (submit.resume_ns != 0 && submit.resume_ns < deadline_ns)
+        deadline_ns = submit.resume_ns;
     struct send_queue_entry *entry = send_queue_next();
     if (entry && entry->offered_ns + SUBMIT_EXPIRY_NS < deadline_ns)
         deadline_ns = entry->offered_ns + SUBMIT_EXPIRY_NS;

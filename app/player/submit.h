@@ -10,6 +10,9 @@
  *   by the reset. A reset follows the segment it answers, so the two cross only if the network reorders.)
  * - Otherwise the server may have acted on the POST. It counts as submitted (`submit.unanswered`): a repetition costs
  *   a point and is forbidden here, whatever a miss costs.
+ * A response that says that the server did not act on the POST, for now, lets it go out again: 408, 425, 429 and 503.
+ * All answers wait for as long as its Retry-After says, or SUBMIT_RETRY_NS, and at most SUBMIT_EXPIRY_NS.
+ *
  * An answer that cannot be sent within SUBMIT_EXPIRY_NS of being found is dropped and counted.
  *
  * A connection on which answers wait makes progress when a response is complete; bytes alone are none. After
@@ -26,7 +29,10 @@
 #include "base/time.h"
 #include "net/transport.h"
 
-#define SUBMIT_EXPIRY_NS (5 * NS_PER_S) /* docs/contest.md, `late`: no points after that */
+#define SUBMIT_EXPIRY_NS      (5 * NS_PER_S) /* docs/contest.md, `late`: no points after that */
+
+#define SUBMIT_RETRY_NS       NS_PER_S          /* after a refusal without Retry-After in seconds */
+#define SUBMIT_RETRY_LEAST_NS (100 * NS_PER_MS) /* after one with 0 seconds */
 
 enum {
     SUBMIT_HEAD_BYTES_MAX = 376, /* net/transport.h: with 1024 digits it fills a message */
@@ -60,9 +66,10 @@ uint64_t submit_lost_for_ns(void);
 void submit_check(void);
 
 struct submit_counters {
-    uint64_t posts;       /* given to the transport */
-    uint64_t posts_again; /* among them, a second time: the first was never acted on */
-    uint64_t waited;      /* answers that could not be sent at once */
+    uint64_t posts;           /* given to the transport */
+    uint64_t posts_again;     /* among them, again: the POST before was never acted on */
+    uint64_t refused_for_now; /* responses after which the answer waits to be sent again */
+    uint64_t waited;          /* answers that could not be sent at once */
     uint64_t dropped_expired, dropped_no_room, dropped_breaker;
     uint64_t unanswered; /* sent, and their fate stays unknown */
     uint64_t lost;       /* times that the server was called lost: submit.timeout= */

@@ -122,6 +122,25 @@ static const char *take_transfer_encoding(struct http_response *r, const char *l
     return NULL;
 }
 
+/* RFC 9110 §10.2.3: delay-seconds. A date, which needs a clock, and all else count as if the field were absent. */
+static void take_retry_after(struct http_response *r, const char *line, size_t bytes, size_t at)
+{
+    uint64_t seconds = 0;
+    ASSERT(at <= bytes);
+    while (at < bytes && is_blank(line[at]))
+        at++;
+    while (bytes > at && is_blank(line[bytes - 1]))
+        bytes--;
+    r->has_retry_after = false;
+    for (size_t i = at; i < bytes; i++) {
+        if (!is_digit(line[i]))
+            return;
+        seconds = min_size(seconds * 10 + (uint64_t)(line[i] - '0'), UINT32_MAX);
+    }
+    r->has_retry_after = at < bytes;
+    r->retry_after_s = (uint32_t)seconds;
+}
+
 static void take_connection(struct http_response *r, const char *line, size_t bytes, size_t at)
 {
     size_t from = at, to = at;
@@ -155,6 +174,8 @@ static const char *take_field(struct http_response *r, const char *line, size_t 
         return take_transfer_encoding(r, line, bytes, value_at);
     else if (equals(line, 0, name_bytes, "connection"))
         take_connection(r, line, bytes, value_at);
+    else if (equals(line, 0, name_bytes, "retry-after") && whole)
+        take_retry_after(r, line, bytes, value_at);
     return NULL;
 }
 

@@ -48,7 +48,9 @@ struct http_response {
     bool chunked;
     bool has_length;
     uint64_t length; /* Content-Length, if has_length */
-    const char *bad; /* after HTTP_BAD: the mistake, a literal */
+    bool has_retry_after;
+    uint32_t retry_after_s; /* Retry-After, if has_retry_after; UINT32_MAX for that and more (RFC 9110 §10.2.3) */
+    const char *bad;        /* after HTTP_BAD: the mistake, a literal */
 
     char line[HTTP_LINE_KEPT_BYTES];
 };

@@ -325,14 +325,40 @@ def test_wrong_passwords_of_an_address_come_one_a_second(serve, caplog):
                 statuses.append(read_reply(replies)[0])
             wrong = statuses.count(401)
             assert 20 <= wrong <= 21 + (time.monotonic() - began) and set(statuses) == {401, 429}
-            sock.sendall(post("0", "a"))
-            assert read_reply(replies)[0] in (429, 200)
         there.sendall(post("0", "a"))
         assert read_reply(file)[0] == 200
     with connect_from(server, "127.0.0.2") as other, other.makefile("rb") as file:
         other.sendall(post("0", "a"))
         assert read_reply(file)[0] == 200
     assert caplog.text.count("127.0.0.1 sent more than 20 wrong passwords") == 1
+
+
+def test_guesses_of_others_keep_nobody_of_their_address_out(serve):
+    """Three names behind one NAT: one guesses all the time, one has played before, one comes for the first time."""
+    server = serve(begin="player", users={"guesser": "p", "known": "p", "new": "p"})
+
+    def status_of(file, sock, *words):
+        sock.sendall(post("0", *words))
+        return read_reply(file)[0]
+
+    with connect(server, "output") as guesser, guesser.makefile("rb") as replies:
+        with connect(server, "output") as sock, sock.makefile("rb") as file:
+            assert status_of(file, sock, "known") == 200
+        while status_of(replies, guesser, "new", "wrong") != 429:
+            pass
+        with connect(server, "output") as sock, sock.makefile("rb") as file:
+            assert status_of(file, sock, "known") == 200, "others' guesses keep a name out that was right before"
+        with connect(server, "output") as sock, sock.makefile("rb") as file:
+            began = time.monotonic()
+            sock.sendall(post("0", "new"))
+            head = file.readline() + file.readline() + file.readline() + file.readline() + file.readline()
+            assert head.startswith(b"HTTP/1.1 429 ") and b"\r\nRetry-After: 1\r\n" in head
+            while file.readline() != b"\r\n":
+                pass
+            file.readline()
+            while status_of(file, sock, "new") == 429:
+                assert status_of(replies, guesser, "new", "wrong") in (401, 429)
+            assert 0.9 <= time.monotonic() - began
 
 
 def test_one_address_takes_no_more_names_than_its_share(serve, caplog):

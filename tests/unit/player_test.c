@@ -461,6 +461,81 @@ TEST(an_unexpected_response_is_counted)
 
 /* No answer is sent twice, and none is lost that can be kept. */
 
+/* The time after which an answer goes out again that was refused for now. UINT64_MAX: it does not. */
+static const struct {
+    const char *head;
+    uint64_t wait_ns;
+} refusals[] = {
+    { "429 Too Many Requests\r\n", S },
+    { "429 Too Many Requests\r\nRetry-After: 2\r\n", 2 * S },
+    { "503 Service Unavailable\r\nretry-after:\t3 \r\n", 3 * S },
+    { "425 Too Early\r\nRetry-After: 0\r\n", 100 * MS },
+    { "408 Request Timeout\r\n", S },
+    { "503 x\r\nRetry-After: Fri, 31 Dec 1999 23:59:59 GMT\r\n", S },
+    { "503 x\r\nRetry-After: -1\r\n", S },
+    { "503 x\r\nRetry-After: 1.5\r\n", S },
+    { "503 x\r\nRetry-After: 0x2\r\n", S },
+    { "503 x\r\nRetry-After: \r\n", S },
+    { "503 x\r\nRetry-After: 2\r\nRetry-After: soon\r\n", S },
+    { "503 x\r\nRetry-After: 5\r\n", UINT64_MAX },
+    { "503 x\r\nRetry-After: 3600\r\n", UINT64_MAX },
+    { "503 x\r\nRetry-After: 18446744073709551617\r\n", UINT64_MAX },
+    { "500 Internal Server Error\r\n", UINT64_MAX },
+    { "502 Bad Gateway\r\n", UINT64_MAX },
+    { "504 Gateway Timeout\r\n", UINT64_MAX },
+    { "401 Unauthorized\r\n", UINT64_MAX },
+};
+
+TEST(a_refusal_for_now_is_answered_by_the_same_post_after_the_time_asked_for)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(refusals); i++) {
+        play("n=6 m=823");
+        digits("823");
+        ack_all(submit_id());
+        char response[200];
+        snprintf(response, sizeof response, "HTTP/1.1 %sContent-Length: 2\r\n\r\nno", refusals[i].head);
+        turn(MS);
+        fake_text(submit_id(), response);
+        turn(0);
+        bool again = refusals[i].wait_ns != UINT64_MAX;
+        pass(again ? refusals[i].wait_ns - 10 * MS : 3 * S);
+        assert_string_equal(answers_sent(submit_id()), "823 ");
+        pass(again ? 20 * MS : 3 * S);
+        assert_string_equal(answers_sent(submit_id()), again ? "823 823 " : "823 ");
+        assert_int_equal(submit_counters.posts_again, again);
+        assert_int_equal(send_queue_waiting_count(), 0);
+        fake_text(submit_id(), PLUS_8);
+        turn(0);
+        assert_int_equal(submit_counters.results_points, again);
+    }
+}
+
+/* Holds the pause over new answers and a new connection. An answer that is refused again and again ends after five
+ * seconds; later ones go on. */
+TEST(a_server_that_refuses_for_now_gets_all_answers_again_until_they_expire)
+{
+    play("n=6 m=823");
+    digits("823");
+    ack_all(submit_id());
+    fake_text(submit_id(), "HTTP/1.1 503 x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    turn(0);
+    digits("91646");
+    assert_string_equal(answers_sent_anew(), "");
+    pass(S + 10 * MS);
+    assert_string_equal(answers_sent(submit_id()), "823 1646 ");
+    for (int i = 0; i < 6; i++) {
+        int open = (int)send_queue_unanswered_count();
+        for (int k = 0; k < open; k++)
+            fake_text(submit_id(), "HTTP/1.1 429 x\r\nContent-Length: 0\r\n\r\n");
+        turn(0);
+        pass(S + 10 * MS);
+    }
+    assert_int_equal(submit_counters.dropped_expired, 2);
+    assert_int_equal(send_queue_waiting_count() + send_queue_unanswered_count(), 0);
+    digits("92469");
+    assert_non_null(strstr(answers_sent(submit_id()), "2469 "));
+}
+
 TEST(answers_wait_for_a_connection)
 {
     start_with("n=6 m=823");

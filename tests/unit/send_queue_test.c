@@ -39,6 +39,37 @@ TEST(an_answer_waits_is_sent_and_answered)
     assert_null(send_queue_next());
 }
 
+TEST(an_answer_that_is_sent_again_waits_after_the_others_with_its_times)
+{
+    send_queue_init();
+    assert_true(put("1", 3) && put("2", 4) && put("3", 5));
+    send_queue_sent(6, 10);
+    send_queue_sent(7, 20);
+    assert_true(send_queue_send_oldest_again());
+    assert_entry(send_queue_oldest(), "2");
+    assert_entry(send_queue_next(), "3");
+    send_queue_sent(8, 30);
+    assert_entry(send_queue_next(), "1");
+    assert_int_equal(send_queue_next()->offered_ns, 3);
+    assert_int_equal(send_queue_next()->sent_ns, 6);
+    assert_int_equal(send_queue_waiting_count(), 1);
+    assert_int_equal(send_queue_unanswered_count(), 2);
+    static char longest[60001];
+    memset(longest, '7', sizeof longest - 1);
+    while (put(longest, 9)) {
+    }
+    assert_false(send_queue_has_room(60000));
+    send_queue_sent(10, 40);
+    send_queue_remove_oldest();
+    send_queue_remove_oldest();
+    while (put("5", 9)) {
+    }
+    while (put("", 9)) {
+    }
+    assert_false(send_queue_send_oldest_again());
+    send_queue_check();
+}
+
 TEST(a_dropped_answer_stays_dropped_when_the_sent_ones_are_taken_back)
 {
     send_queue_init();

@@ -43,6 +43,7 @@ class Connection:
         self.bytes_read = 0
         self.segments = 0           # that the bytes read came in; None: not known
         self.user = None            # the name whose password came last
+        self.guessed_at = time.monotonic()      # when the latest wrong password came, or the connection
         self.pending = 0            # submissions that wait to be judged
         self.drained = False        # the latest read took all that was there
         self.behind = False         # requests may be left that have been read

@@ -124,11 +124,11 @@ class Judge:
         if not USER.fullmatch(name):
             return 400, f"user={ascii(name[:40])}: a name has 1 to 32 letters, digits and _.-"
         if users is not None:
-            if name != connection.user and not self.addresses.may_guess(connection.ip):
-                return 429, "too many wrong passwords came from this address; it has one more each second"
+            if name != connection.user and not self.addresses.may_guess(connection, name):
+                return 429, "too many wrong passwords came from this address; a connection has one more each second"
             if not users.admits(name, request.query.get("passwd")):
                 connection.user = None
-                self.addresses.note_wrong(connection.ip)
+                self.addresses.note_wrong(connection, name)
                 return 401, "unknown user or wrong password"
             connection.user = name
         return None
@@ -152,7 +152,8 @@ class Judge:
         status, line = entry.refusal or self._submit(entry)
         if entry.late_ns and status == 200:
             self._note_merged(line, entry.late_ns)
-        return http.response(status, line + "\n", keep_alive=entry.keep_alive, method=entry.method)
+        return http.response(status, line + "\n", keep_alive=entry.keep_alive, method=entry.method,
+                             more="Retry-After: 1\r\n" if status == 429 else "")
 
     def _send(self, entry, response):
         self.connections.send(entry.connection, response)
