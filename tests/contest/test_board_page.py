@@ -12,7 +12,8 @@ from tests.contest import finished
 from tests.contest.running import tool
 from tests.contest.service import TOOL, Service, beside
 from tests.lib import chromium
-from tests.lib.chromium import LOOKS, PHONE, WALL, check_page, complaints, open_page, resize, value
+from tests.lib.chromium import (LOOKS, PHONE, WALL, check_page, check_silent_stream, complaints, open_page, resize,
+                                value)
 from tests.lib.waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.slow
@@ -140,6 +141,23 @@ def test_any_number_of_tabs_follow(browser, over):
             if handle != first:
                 browser.close()
         browser.switch_to.window(first)
+
+
+@pytest.mark.parametrize("has_worker", [True, False])
+def test_a_page_whose_events_fall_silent_follows_again(browser, game, has_worker):
+    script = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument",
+                                     {"source": "" if has_worker else "delete window.SharedWorker"})
+    try:
+        check_silent_stream(browser, game[0].board, "(view.series.all?.times.length || 0)")
+    finally:
+        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+def test_a_board_without_news_keeps_contact(browser, over):
+    open_page(browser, over, label="final")
+    news = value(browser, "view.news")
+    time.sleep(20)              # longer than a page waits for anything of its stream
+    assert value(browser, "document.getElementById('live').textContent") == "final", value(browser, "view.news") - news
 
 
 def test_a_browser_without_shared_workers_follows_in_visible_tabs(browser, game):

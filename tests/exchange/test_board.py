@@ -9,7 +9,7 @@ import pytest
 from tests.exchange.running import WAIT_S, Lines, Running, Soup
 from tests.exchange.test_orders import enter
 from tests.lib import chromium
-from tests.lib.chromium import LOOKS, check_page, open_page, value
+from tests.lib.chromium import LOOKS, check_page, check_silent_stream, open_page, value
 from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -61,3 +61,7 @@ def test_the_state_is_there_as_json(exchange):
     assert account["us"][0] > 0 and account["connected"]
     for book in state["books"]:
         assert book["bids"] == sorted(book["bids"], reverse=True) and book["offers"] == sorted(book["offers"])
+
+
+def test_a_page_whose_events_fall_silent_follows_again(browser, exchange):
+    check_silent_stream(browser, exchange)

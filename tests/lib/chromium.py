@@ -1,6 +1,9 @@
 """Chromium for the tests of live pages (tools/web), on a wall and on a phone. Screenshots go to build/board/."""
 import os
 import pathlib
+import select
+import socket
+import threading
 
 import pytest
 
@@ -73,3 +76,68 @@ def check_page(driver, size, name):
     assert not (cut := driver.execute_script(CUT)), cut
     assert value(driver, "performance.getEntriesByType('resource').every(e => e.name.startsWith(location.origin))")
     assert not (found := complaints(driver)), found
+
+
+class SilentProxy:
+    """Passes connections on to a page's server. After `swallow` those that are open stay open, and pass nothing more."""
+
+    def __init__(self, address):
+        host, port = address.split("/")[2].split(":")
+        self.server = (host, int(port))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "http://127.0.0.1:%d/" % self.listener.getsockname()[1]
+        self.partners = {}                  # socket -> where its bytes go
+        self.swallowed = []
+        self.wake, self.waker = socket.socketpair()
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.waker.sendall(b"end")
+        self.thread.join()
+        for sock in (*self.partners, *self.swallowed, self.listener, self.wake, self.waker):
+            sock.close()
+
+    def swallow(self):
+        self.waker.sendall(b"swallow")
+
+    def _run(self):
+        while True:
+            for sock in select.select([self.listener, self.wake, *self.partners], [], [])[0]:
+                if sock is self.wake:
+                    if sock.recv(16) == b"end":
+                        return
+                    self.swallowed += self.partners
+                    self.partners.clear()
+                elif sock is self.listener:
+                    client, server = sock.accept()[0], socket.create_connection(self.server)
+                    self.partners.update({client: server, server: client})
+                elif sock in self.partners:
+                    self._pass_on(sock)
+
+    def _pass_on(self, sock):
+        other = self.partners[sock]
+        try:
+            data = sock.recv(65536)
+            other.sendall(data)
+        except OSError:
+            data = b""
+        if not data:
+            for end in (sock, other):
+                del self.partners[end]
+                end.close()
+
+
+def check_silent_stream(driver, address, grows="view.news"):
+    """Checks that a page whose connections fall silent says so, and follows by new ones: this value grows."""
+    with SilentProxy(address) as proxy:
+        open_page(driver, proxy.address)
+        for _ in range(2):
+            proxy.swallow()
+            wait_for(lambda: value(driver, "document.getElementById('live').textContent") == "no contact")
+            before = value(driver, grows)
+            wait_for(lambda: value(driver, "document.getElementById('live').textContent") == "live")
+            wait_for(lambda: value(driver, grows) > before + 1)

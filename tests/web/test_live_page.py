@@ -62,6 +62,14 @@ def test_a_head_has_no_body(served):
     assert ask(served, b"POST / HTTP/1.1\r\nContent-Length: 0").startswith(b"HTTP/1.1 405 ")
 
 
+def test_a_connection_carries_one_request(served):
+    """What else is in the way is read, so that no reset overtakes the response."""
+    with connect(served) as sock, sock.makefile("rb") as file:
+        sock.sendall(b"GET /board.txt HTTP/1.1\r\nHost: x\r\n\r\n" * 2000)
+        answer = file.read()
+    assert answer.endswith(b"text") and b"Connection: close\r\n" in answer and answer.count(b"HTTP/1.1") == 1
+
+
 @pytest.mark.parametrize("line", [b"Host: x", b"X: a\rb", b"X: a\0b", b"X: a\nb", b"X\x0b: a", b"X : a", b" X: a"])
 def test_a_malformed_head_is_refused(served, line):
     assert ask(served, b"GET / HTTP/1.1\r\n" + line).startswith(b"HTTP/1.1 400 ")

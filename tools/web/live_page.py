@@ -1,7 +1,9 @@
 """Serves a live page: files, and one state that its viewers follow by server-sent events from /events.
 
 A page's folder has main.html, main.css and main.js, which stand in the frame, style and script of web/page/. Each
-connection takes a thread. No address takes more than its share of them, and a viewer that stalls loses its own.
+connection takes a thread, and carries one request: an idle one would keep a place, and a viewer behind a proxy that
+swallows connections would ask by one of those. No address takes more than its share of the places, and a viewer that
+stalls loses its own.
 """
 import abc
 import collections
@@ -28,12 +30,14 @@ MORE = ("Cache-Control: no-cache\r\nContent-Security-Policy: default-src 'self';
         "img-src 'self' data:\r\n")
 EVENTS = (b"HTTP/1.1 200 OK\r\nServer: Most\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
           b"Connection: close\r\n\r\n")
+ALIVE = b"event: alive\ndata: 1\n\n"
 CONNECTIONS_MAX = 400       # each takes a thread, and one of the process's 1024 files
 SHARE_MAX = 150             # viewers of one address, which may be a room of them
-REQUEST_S = 60              # for a whole request, and from one to the next
+REQUEST_S = 60              # for a whole request
+LINGER_S = 1                # after a response, for the client's end of the connection
 STALLED_S = 10              # a viewer that takes nothing for so long is dropped
 SEND_BUFFER_BYTES = 128 << 10       # for one that takes nothing; some states long
-ALIVE_S = 10                # without news, then a comment shows if the viewer is gone
+ALIVE_S = 10                # without news, then an event shows both ends that the other one is there: page/events.js
 LOG_S = 60                  # between two lines about connections that were refused
 
 
@@ -43,27 +47,23 @@ class Unavailable(Exception):
 
 class Handler(socketserver.BaseRequestHandler):
     def handle(self):
-        parser, request = http.RequestParser(), None
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.request.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         try:
-            while request is None or request.keep_alive:
-                request = self._next_request(parser)
-                if request is None:
-                    return
-                if request.path == "/events" and request.method == "GET":
-                    self._send_events()
-                    return
-                self._send(self._response(request))
+            request = self._read_request()
+            if request and request.path == "/events" and request.method == "GET":
+                self._send_events()
+            elif request:
+                self._send_last(self._response(request))
         except http.BadRequest as error:
             with contextlib.suppress(OSError):
-                self._send(http.response(error.status, f"{error}\n", keep_alive=False, method=error.method))
+                self._send_last(http.response(error.status, f"{error}\n", keep_alive=False, method=error.method))
         except OSError:         # the viewer is gone, or too slow
             pass
 
-    def _next_request(self, parser):
-        """Returns the next request, or None at the end of the connection."""
-        end = time.monotonic() + REQUEST_S
+    def _read_request(self):
+        """Returns the request, or None at the end of the connection."""
+        parser, end = http.RequestParser(), time.monotonic() + REQUEST_S
         while not (request := parser.next_request()):
             self.request.settimeout(max(end - time.monotonic(), 0.001))
             if not (data := self.request.recv(4096)):
@@ -74,6 +74,17 @@ class Handler(socketserver.BaseRequestHandler):
     def _send(self, data):
         self.request.settimeout(STALLED_S)
         self.request.sendall(data)
+
+    def _send_last(self, data):
+        """Sends a response, and reads until the client closes. Bytes left unread would become a reset, which may
+        overtake the response: RFC 9112 §9.6."""
+        self._send(data)
+        self.request.shutdown(socket.SHUT_WR)
+        end = time.monotonic() + LINGER_S
+        while (left_s := end - time.monotonic()) > 0:
+            self.request.settimeout(left_s)
+            if not self.request.recv(4096):
+                return
 
     def _response(self, request):
         status, body, kind = 200, b"", "text/event-stream"
@@ -87,18 +98,18 @@ class Handler(socketserver.BaseRequestHandler):
             if body is None:
                 status, body = 404, b"no such page\n"
         kind += "" if kind.startswith("image/p") else "; charset=utf-8"
-        return http.response(status, body, kind, request.keep_alive, request.method, MORE)
+        return http.response(status, body, kind, False, request.method, MORE)
 
     def _send_events(self):
         """Sends server-sent events: the newest state at once, then each newer one. A slow viewer skips some."""
         pages = self.server.pages
         with pages.watched():
-            self._send(EVENTS + b"retry: 500\n\n")
+            self._send(EVENTS)
             pages.publish()         # nobody may have looked for a while
             version = 0
             while True:
                 newer, data = pages.news(version)
-                self._send(b"event: state\ndata: " + data + b"\n\n" if newer > version else b": alive\n\n")
+                self._send(b"event: state\ndata: " + data + b"\n\n" if newer > version else ALIVE)
                 version = newer
 
 

@@ -1,7 +1,7 @@
 // The board's own script: ranking, answers, points over time. Series are asked for piece by piece.
 "use strict";
 
-const SHOWN = 2, SERIES_MS = 2000, HOUR_SAMPLES = 720;       // contest/history.py
+const SHOWN = 2, SERIES_MS = 2000, ANSWER_MS = 10000, HOUR_SAMPLES = 720;       // contest/history.py
 Object.assign(view, {span: "all", player: "", series: {all: null, hour: null}, latestAnswer: ""});
 
 // ---- texts ----
@@ -264,7 +264,8 @@ async function askSeries() {
   const {span, player} = view;
   try {
     const old = view.series[span], after = old && old.times.length ? old.times[old.times.length - 1] : -1;
-    const answer = await fetch(`series.json?span=${span}&after=${after}&player=${encodeURIComponent(player)}`);
+    const answer = await fetch(`series.json?span=${span}&after=${after}&player=${encodeURIComponent(player)}`,
+                               {signal: AbortSignal.timeout(ANSWER_MS)});
     if (!answer.ok) return;
     const fresh = await answer.json();
     if (player !== view.player || span !== view.span) return;

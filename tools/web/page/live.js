@@ -2,10 +2,10 @@
 // change (/events). The page's own script, main.js, calls `begin` with what draws a state.
 "use strict";
 
-const COLOURS = 8, GONE_MS = 15000;
+const COLOURS = 8;
 const DASHES = [[], [9, 4], [3, 3], [9, 3, 3, 3]];
 const byId = id => document.getElementById(id);
-const view = {state: null, news: 0, heardAt: 0, connected: false};      // main.js adds its own
+const view = {state: null, news: 0, connected: false};      // main.js adds its own
 const page = {};
 const charts = {};
 
@@ -73,9 +73,9 @@ function press(buttons, isChosen) {
 }
 
 function drawLive() {
-  const on = performance.now() - view.heardAt < GONE_MS && view.connected, state = view.state;
-  byId("live").classList.toggle("on", on);
-  setText(byId("live").lastElementChild, !on ? "no contact" : state?.over ? "final" : state?.running === false ? "server off" : "live");
+  const {connected, state} = view;
+  byId("live").classList.toggle("on", connected);
+  setText(byId("live").lastElementChild, !connected ? "no contact" : state?.over ? "final" : state?.running === false ? "server off" : "live");
 }
 
 // ---- charts ----
@@ -133,16 +133,14 @@ function drawHistograms(id, histograms, {chosen, legend} = {}) {
 
 // ---- news ----
 
-function take(state) {
-  Object.assign(view, {state, news: view.news + 1, heardAt: performance.now()});
-  page.draw(state);
-  drawLive();
-}
-
 function show({open, state}) {
-  if (state) { take(JSON.parse(state)); return; }
-  view.connected = open;
-  if (open) { view.heardAt = performance.now(); page.opened?.(); }
+  if (state) {
+    Object.assign(view, {state: JSON.parse(state), news: view.news + 1});
+    page.draw(view.state);
+  } else {
+    view.connected = open;
+    if (open) page.opened?.();
+  }
   drawLive();
 }
 
@@ -155,17 +153,13 @@ function listen() {
     addEventListener("pageshow", event => event.persisted && listen());
     return;
   }
-  let source = null;
-  const follow = () => {
-    if (document.hidden) { source?.close(); source = null; return; }
-    if (source && source.readyState !== EventSource.CLOSED) return;
-    source = new EventSource("events");
-    source.addEventListener("state", event => show({state: event.data}));
-    source.addEventListener("open", () => show({open: true}));
-    source.addEventListener("error", () => { show({open: false}); setTimeout(follow, 1000); });
+  let end = null;
+  const turn = () => {
+    if (!document.hidden) end ??= follow(show);
+    else { end?.(); end = null; }
   };
-  document.addEventListener("visibilitychange", follow);
-  follow();
+  document.addEventListener("visibilitychange", turn);
+  turn();
 }
 
 // ---- choices ----
@@ -192,6 +186,5 @@ function begin(own) {
     event.preventDefault();
     act();
   });
-  setInterval(drawLive, 1000);
   listen();
 }
