@@ -5,6 +5,8 @@
 #   build/host/     optimised for this CPU's baseline: peregrine-linux, benchmarks
 #   build/test/     ASan + UBSan: unit tests, fuzz targets
 SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
+.DELETE_ON_ERROR:
 BUILD ?= build
 STACK ?= own
 PROGRAM ?= player
@@ -13,10 +15,15 @@ export STACK BUILD PROGRAM
 export PYTHONPATH := $(CURDIR):$(CURDIR)/tools
 
 # A first `make` on a machine that is not set up says so before the first command fails.
-ifneq ($(filter-out setup run contest trade test check prove clean help,$(or $(MAKECMDGOALS),all)),)
-MISSING := $(strip $(foreach tool,nasm $(PY),$(if $(shell command -v $(tool)),,$(notdir $(tool)))))
-ifneq ($(MISSING),)
-$(error make: there is no $(firstword $(MISSING)) here; tools/setup.sh run installs what the build needs)
+COMMANDS_iso := grub-mkrescue xorriso mformat
+COMMANDS_fuzz := clang
+ifneq ($(filter-out setup run contest trade test check prove clean dist help,$(or $(MAKECMDGOALS),all)),)
+COMMANDS := nasm $(PY) $(if $(filter default,$(origin CC)),gcc,$(firstword $(CC))) \
+	$(foreach goal,$(MAKECMDGOALS),$(COMMANDS_$(goal)))
+MISSING := $(firstword $(foreach tool,$(COMMANDS),$(if $(shell command -v $(tool)),,$(notdir $(tool)))))
+ifdef MISSING
+$(error make: there is no $(MISSING) here; tools/setup.sh $(if $(filter $(COMMANDS_fuzz),$(MISSING)),check,run) \
+installs what the build needs)
 endif
 endif
 

@@ -20,6 +20,7 @@ if [ -f "$stamp" ] && [ "$(<"$stamp")" = "$sha256" ]; then
     exit 0
 fi
 
+command -v xz >/dev/null || { echo "fetch-lwip: there is no xz here: apt-get install xz-utils" >&2; exit 1; }
 helper=/usr/lib/apt/apt-helper
 if [ ! -x "$helper" ]; then
     echo "fetch-lwip: $helper is missing; this needs a Debian or Ubuntu machine (package apt)" >&2

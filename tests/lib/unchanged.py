@@ -62,7 +62,7 @@ READ_THE_IMAGE = ("test_image.py", "test_run.py")
 
 def tools_inputs(item):
     image = (BUILD / "peregrine.elf", BUILD / "peregrine.debug") if item.path.name in READ_THE_IMAGE else ()
-    return ("VERSION", "CHANGELOG.md", "debian/*", "tools/**/*", "tests/tools/*", *image)
+    return ("VERSION", "CHANGELOG.md", "Makefile", "debian/*", "tools/**/*", "tests/tools/*", *image)
 
 
 WEB = ("VERSION", "tools/command_line.py", "tools/latencies.py", "tools/web/**/*")

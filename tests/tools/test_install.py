@@ -1,6 +1,9 @@
-"""The tools as `make install` lays them out: their names, and where they look. tests/distributions installs them."""
+"""The tools as `make install` lays them out: their names, and where they look; the archive of the source.
+tests/distributions installs them."""
+import os
 import shutil
 import subprocess
+import tarfile
 
 import pytest
 
@@ -62,3 +65,56 @@ def test_the_contest_is_kept_where_the_service_looks(installed):
 def test_a_contest_is_named_by_the_installed_command(installed, tmp_path):
     said = installed("contest/contest", "init", str(tmp_path / "cup.db"))
     assert f"`peregrine-contest serve {tmp_path}/cup.db` plays it" in said
+
+
+def make_in(tree, *words, **variables):
+    clean = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "BUILD")}
+    return subprocess.run(["make", *words], cwd=tree, env={**clean, **variables}, capture_output=True, text=True,
+                          timeout=60)
+
+
+@pytest.fixture(name="tree")
+def tree_without_git(tmp_path):
+    """Copies the source, as an unpacked archive has it, into a folder of another repository."""
+    if shutil.which("git"):
+        subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    made = shutil.ignore_patterns(".git", "build", "__pycache__", "*.pyc", ".pytest_cache", ".hypothesis")
+    return shutil.copytree(files.ROOT, tmp_path / "tree", ignore=made, symlinks=True)
+
+
+def test_an_unpacked_archive_makes_its_like(tree, tmp_path):
+    names = {str(path.relative_to(tree)) for path in tree.rglob("*")}
+    for name in ("build/key.conf", "tools/__pycache__/x.pyc", "debian/tmp/usr/bin/x", ".hypothesis/x"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text("made here")
+    assert make_in(tree, "dist").returncode == 0
+    first, = (tree / "build").glob("*.gz")
+    with tarfile.open(first) as archive:
+        assert {name.partition("/")[2] for name in archive.getnames()} == names | {""}
+        archive.extractall(tmp_path)
+    again = tmp_path / first.name.removesuffix(".tar.gz")
+    assert make_in(again, "dist").returncode == 0
+    assert (again / "build" / first.name).read_bytes() == first.read_bytes()
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="no git here")
+def test_an_archive_that_cannot_be_made_is_a_failure_and_leaves_no_file(tree):
+    subprocess.run(["git", "init", "-q", tree], check=True)         # without a commit
+    done = make_in(tree, "dist")
+    assert done.returncode == 2 and "HEAD" in done.stderr and not list((tree / "build").iterdir())
+
+
+@pytest.mark.parametrize("goal, lacking", [("install", "help2man"), ("install", "xz"), ("deb", "dpkg-buildpackage"),
+                                           ("iso", "grub-mkrescue"), ("fuzz", "clang")])
+def test_a_tool_that_lacks_is_named_before_anything_is_built(goal, lacking, tmp_path):
+    (tmp_path / "bin").mkdir()
+    for folder in os.environ["PATH"].split(os.pathsep):
+        for tool in os.scandir(folder) if os.path.isdir(folder) else ():
+            if tool.name != lacking and not os.path.lexists(tmp_path / "bin" / tool.name):
+                os.symlink(tool.path, tmp_path / "bin" / tool.name)
+    for tool in ("help2man", "shtab"):
+        if tool != lacking and not os.path.lexists(tmp_path / "bin" / tool):
+            os.symlink("/bin/true", tmp_path / "bin" / tool)
+    done = make_in(files.ROOT, goal, f"BUILD={tmp_path}/build", PATH=f"{tmp_path}/bin")
+    assert done.returncode == 2 and f"there is no {lacking} here" in done.stderr, done.stderr
+    assert not (tmp_path / "build").exists()

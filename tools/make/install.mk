@@ -25,7 +25,8 @@ INSTALL_NEEDS = $(foreach name,$(PROGRAMS),$(call image_folder,$(name))/peregrin
 	$(foreach name,$(LWIP_PROGRAMS),$(call lwip_folder,$(name))/peregrine.bzImage) \
 	$(CHECK_SETTINGS_ALL)
 
-# need_commands WHO,COMMAND...,PACKAGES: ends with the packages to install if a command is not there.
+# need_commands WHO,COMMAND...,PACKAGES: ends with the packages to install if a command is not there. Stands in front of
+# a second make, which builds.
 need_commands = @for command in $2; do command -v $$command >/dev/null || \
 	{ echo "make $1: there is no $$command here: apt-get install $3" >&2; exit 1; }; done
 
@@ -40,9 +41,11 @@ put_tools = install -d $(INSTALL_LIB)/$1 && install -m 644 VERSION tools/command
 put_completion = PYTHONPATH=$(INSTALL_LIB)/$(firstword $(subst /, ,$2)) $(PY) -B tools/make/completion.py $1 \
 	$(INSTALL_LIB)/$2 $3 $(INSTALL_SHARE) $(PREFIX)
 
-install: $(INSTALL_NEEDS) ## tools, images, manual pages, completion, below DESTDIR= and PREFIX=
+install: ## tools, images, manual pages, completion, below DESTDIR= and PREFIX=
 	$(if $(filter own,$(STACK)),,$(error make install: it has the images of both stacks, so leave STACK= out))
-	$(call need_commands,install,help2man shtab,help2man python3-shtab)
+	$(call need_commands,install,help2man shtab xz,help2man python3-shtab xz-utils)
+	@$(MAKE) --no-print-directory install-built
+install-built: $(INSTALL_NEEDS)
 	install -d $(INSTALL_BIN) $(INSTALL_SHARE)/man/man1 $(INSTALL_SHARE)/doc/peregrine
 	$(call put_tools,peregrine,deploy)
 	install -m 755 tools/peregrine tools/gg $(INSTALL_LIB)/peregrine
@@ -68,23 +71,33 @@ install: $(INSTALL_NEEDS) ## tools, images, manual pages, completion, below DEST
 	install -m 644 docs/example.conf $(INSTALLED_PAGES:%=docs/%.md) $(INSTALL_SHARE)/doc/peregrine
 	install -D -m 644 -t $(INSTALL_SHARE)/doc/peregrine-contest docs/contest.md
 
-# An archive of a commit has the same bytes wherever and whenever it is made.
+# An archive of a commit has the same bytes wherever and whenever it is made. An unpacked archive has no commit: its own
+# archive has what stands in the tree, with the time of VERSION.
 RELEASE_NAME := peregrine-$(VERSION)
 DIST := $(BUILD)/$(RELEASE_NAME).tar.gz
+COMMITTED = git -c tar.umask=0022 archive --format=tar --prefix=$(RELEASE_NAME)/ HEAD
+UNPACKED = tar -c --sort=name --numeric-owner --owner=0 --group=0 --mode=u=rwX,go=rX --mtime=./VERSION \
+	$(patsubst %,--exclude='%',$(sort ./build ./$(BUILD)) __pycache__ *.pyc .pytest_cache ./.hypothesis \
+	$(addprefix ./debian/,.debhelper tmp files *-stamp *.log *.substvars peregrine peregrine-contest)) \
+	--transform='s,^\.,$(RELEASE_NAME),S' .
 dist: ## build/peregrine-VERSION.tar.gz, the source of the commit that is checked out
+	$(if $(wildcard .git),$(call need_commands,dist,git,git))
 	@mkdir -p $(BUILD)
-	git -c tar.umask=0022 archive --format=tar --prefix=$(RELEASE_NAME)/ HEAD | gzip -9 -n >$(DIST)
+	$(if $(wildcard .git),$(COMMITTED),$(UNPACKED)) | gzip -9 -n >$(DIST).part && mv $(DIST).part $(DIST) || \
+		{ rm -f $(DIST).part; exit 1; }
 	@sha256sum $(DIST)
 
 # Made of that archive, in a folder of its own, to which the fetched lwIP is added.
-DEB_COMMANDS := dpkg-buildpackage dh dh_python3 help2man lintian shtab
-DEB_PACKAGES := build-essential debhelper dh-python help2man lintian python3-shtab
-deb: dist $(LWIP_FETCHED) ## build/deb/*.deb: peregrine, and peregrine-contest, the server
+DEB_COMMANDS := dpkg-buildpackage dh dh_python3 help2man lintian shtab xz
+DEB_PACKAGES := build-essential debhelper dh-python grub-common help2man lintian nasm python3-shtab xz-utils
+deb: ## build/deb/*.deb: peregrine, and peregrine-contest, the server
 	$(call need_commands,deb,$(DEB_COMMANDS),$(DEB_PACKAGES))
+	@dpkg-checkbuilddeps
+	@$(MAKE) --no-print-directory dist $(LWIP_FETCHED)
 	rm -rf $(BUILD)/deb && mkdir $(BUILD)/deb
 	tar -xf $(DIST) -C $(BUILD)/deb
 	mkdir $(BUILD)/deb/$(RELEASE_NAME)/build && cp -a $(LWIP) $(BUILD)/deb/$(RELEASE_NAME)/build
 	cd $(BUILD)/deb/$(RELEASE_NAME) && \
 		env -u MAKEFLAGS -u MAKELEVEL -u BUILD -u STACK -u PROGRAM dpkg-buildpackage -b -us -uc -j$$(nproc)
 	cd $(BUILD)/deb && lintian --fail-on error *.changes
-.PHONY: install dist deb
+.PHONY: install install-built dist deb
