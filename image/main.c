@@ -135,10 +135,10 @@ static void machine_init(enum boot_protocol protocol, const void *information)
         shutdown_set_reading_pause(READING_PAUSE_MS);
     }
     log_line("started by %s%s%s; %s", protocols[protocol], boot.loader[0] ? ", " : "", boot.loader, screen_name());
-    cpu_report();      /* model and vectors, in the log */
-    acpi_init(&boot);  /* other CPUs, timers, the reset register */
-    reset_arm();       /* a reset may use that register from now on */
-    if (!clock_init()) /* the TSC and its frequency */
+    cpu_report();                                 /* model and vectors, in the log */
+    acpi_init(&boot, machine_settings.acpi_rsdp); /* other CPUs, timers, the reset register */
+    reset_arm();                                  /* a reset may use that register from now on */
+    if (!clock_init())                            /* the TSC and its frequency */
         shutdown_after_failure("no clock");
     log_clock_ns = clock_now_ns();
     power_button_init();             /* a press means GG */

@@ -5,7 +5,7 @@
 
 struct machine_settings machine_settings;
 
-static bool parse_page_address(struct bytes s, uint64_t *address)
+static bool parse_address(struct bytes s, uint64_t *address)
 {
     if (s.count < 3 || s.count > 15 || s.data[0] != '0' || s.data[1] != 'x') /* 52 bits: SDM vol. 3, MAXPHYADDR */
         return false;
@@ -15,7 +15,13 @@ static bool parse_page_address(struct bytes s, uint64_t *address)
             return false;
         *address = *address << 4 | (uint64_t)text_hex_digit(s.data[i]);
     }
-    return *address != 0 && *address % MACHINE_BLACKBOX_PAGE_BYTES == 0;
+    return *address != 0;
+}
+
+static struct settings_refusal set_acpi_rsdp(void *values, struct bytes value)
+{
+    return parse_address(value, &((struct machine_settings *)values)->acpi_rsdp) ? settings_accept()
+                                                                                 : settings_refuse(SETTINGS_EXPECTED);
 }
 
 static struct settings_refusal set_blackbox(void *values, struct bytes value)
@@ -25,7 +31,8 @@ static struct settings_refusal set_blackbox(void *values, struct bytes value)
     while (text_split(&value, ',', &address)) {
         uint64_t number;
         if (s->blackbox_count == MACHINE_BLACKBOX_COUNT_MAX || !text_split(&value, ',', &bytes)
-            || !parse_page_address(address, &s->blackbox[s->blackbox_count].address)
+            || !parse_address(address, &s->blackbox[s->blackbox_count].address)
+            || s->blackbox[s->blackbox_count].address % MACHINE_BLACKBOX_PAGE_BYTES != 0
             || !text_number(bytes, MACHINE_BLACKBOX_PAGE_BYTES, MACHINE_BLACKBOX_BYTES_MAX, &number)
             || number % MACHINE_BLACKBOX_PAGE_BYTES != 0) {
             s->blackbox_count = 0; /* a refused value claims no memory */
@@ -74,6 +81,8 @@ static const struct setting rows[] = {
               "is one; the log says which ([architecture.md](architecture.md))" },
     { "tsc.khz", SETTING_NUMBER, AT(tsc_khz), .min = 100000, .max = 10000000, /* no x86-64 lies outside */
       .unset = "the kernel finds out", .noun = "the TSC's frequency in kHz", .help = "as Linux measured it" },
+    { "acpi_rsdp", SETTING_CUSTOM, .set = set_acpi_rsdp, .unset = "the loader's, UEFI's, or where a BIOS puts it",
+      .noun = "0xADDRESS", .help = "the root pointer of the ACPI tables; Linux knows the same word" },
     { "blackbox", SETTING_CUSTOM, .set = set_blackbox, .unset = "no record in memory",
       .noun = "0xADDRESS,BYTES, at most 4 such pairs; whole pages, at most 1 MiB each",
       .help = "memory for the crash record ([blackbox.md](blackbox.md))" },

@@ -30,6 +30,7 @@ struct machine_virtio_mmio {
 struct machine_settings {
     uint64_t watchdog_ns; /* the longest stall of the loop; 0: no limit */
     uint32_t tsc_khz;     /* as Linux measured it; 0: not given */
+    uint64_t acpi_rsdp;   /* an address; 0: not given */
     struct machine_region blackbox[MACHINE_BLACKBOX_COUNT_MAX];
     uint32_t blackbox_count;
     char test_trap[MACHINE_WORD_BYTES_MAX + 1]; /* "": none */

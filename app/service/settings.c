@@ -117,25 +117,48 @@ const struct settings_table service_settings_table = {
 /* ---- words of others ---- */
 
 /* Put on command lines by others. GRUB's linux and kexec: BOOT_IMAGE, initrd, root, ro, quiet. Firecracker: console,
- * reboot, panic, pci, nomodules, 8250.*, i8042.*, root, rw. crosvm and kexec-tools: noapic, earlyprintk, elfcorehdr,
- * acpi_rsdp. */
+ * reboot, panic, pci, nomodules, 8250.*, i8042.*, root, rw. crosvm and kexec-tools: noapic, earlyprintk,
+ * elfcorehdr. */
 #define FOREIGN(word)                                                                                                  \
     {                                                                                                                  \
         .name = word, .kind = SETTING_FOREIGN                                                                          \
     }
 static const struct setting loader_rows[] = {
-    FOREIGN("BOOT_IMAGE"),  FOREIGN("initrd"),        FOREIGN("root"),
-    FOREIGN("rootfstype"),  FOREIGN("rootflags"),     FOREIGN("ro"),
-    FOREIGN("rw"),          FOREIGN("quiet"),         FOREIGN("splash"),
-    FOREIGN("nosplash"),    FOREIGN("console"),       FOREIGN("earlycon"),
-    FOREIGN("earlyprintk"), FOREIGN("loglevel"),      FOREIGN("reboot"),
-    FOREIGN("panic"),       FOREIGN("pci"),           FOREIGN("acpi"),
-    FOREIGN("acpi_rsdp"),   FOREIGN("noapic"),        FOREIGN("nomodules"),
-    FOREIGN("nomodule"),    FOREIGN("8250.nr_uarts"), FOREIGN("i8042.noaux"),
-    FOREIGN("i8042.nomux"), FOREIGN("i8042.nopnp"),   FOREIGN("i8042.dumbkbd"),
-    FOREIGN("swiotlb"),     FOREIGN("tsc"),           FOREIGN("random.trust_cpu"),
-    FOREIGN("memmap"),      FOREIGN("crashkernel"),   FOREIGN("elfcorehdr"),
-    FOREIGN("net.ifnames"), FOREIGN("init"),          FOREIGN("vt.handoff"),
+    FOREIGN("BOOT_IMAGE"),
+    FOREIGN("initrd"),
+    FOREIGN("root"),
+    FOREIGN("rootfstype"),
+    FOREIGN("rootflags"),
+    FOREIGN("ro"),
+    FOREIGN("rw"),
+    FOREIGN("quiet"),
+    FOREIGN("splash"),
+    FOREIGN("nosplash"),
+    FOREIGN("console"),
+    FOREIGN("earlycon"),
+    FOREIGN("earlyprintk"),
+    FOREIGN("loglevel"),
+    FOREIGN("reboot"),
+    FOREIGN("panic"),
+    FOREIGN("pci"),
+    FOREIGN("acpi"),
+    FOREIGN("noapic"),
+    FOREIGN("nomodules"),
+    FOREIGN("nomodule"),
+    FOREIGN("8250.nr_uarts"),
+    FOREIGN("i8042.noaux"),
+    FOREIGN("i8042.nomux"),
+    FOREIGN("i8042.nopnp"),
+    FOREIGN("i8042.dumbkbd"),
+    FOREIGN("swiotlb"),
+    FOREIGN("tsc"),
+    FOREIGN("random.trust_cpu"),
+    FOREIGN("memmap"),
+    FOREIGN("crashkernel"),
+    FOREIGN("elfcorehdr"),
+    FOREIGN("net.ifnames"),
+    FOREIGN("init"),
+    FOREIGN("vt.handoff"),
 };
 static const struct settings_table loader_table = { .rows = loader_rows, .count = ARRAY_COUNT(loader_rows) };
 

@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "kernel/firmware/acpi_spec.h"
 #include "kernel/firmware/boot_info.h"
+#include "kernel/firmware/efi.h"
+#include "kernel/firmware/efi_spec.h"
 #include "kernel/memory/memory.h"
 
 enum {
@@ -83,16 +85,22 @@ static bool rsdp_search(uint64_t begin, uint64_t end, struct root *root)
     return false;
 }
 
-/* Finds the root pointer: first the one that the loader hands over, then the place where a BIOS puts it. */
-static bool root_find(const struct boot_info *boot, struct root *root)
+static bool rsdp_at(uint64_t physical, struct root *root)
+{
+    const uint8_t *rsdp = physical != 0 ? memory_map_table(physical, ACPI_RSDP_BYTES_V2) : NULL;
+    return rsdp != NULL && rsdp_parse(rsdp, ACPI_RSDP_BYTES_V2, root);
+}
+
+/* Finds the root pointer: the operator's, the loader's, that of UEFI's tables (ACPI 6.5 §5.2.5.2), then the place where
+ * a BIOS puts it. */
+static bool root_find(const struct boot_info *boot, uint64_t rsdp, struct root *root)
 {
     ASSERT(boot->rsdp_copy_bytes <= sizeof boot->rsdp_copy);
-    if (boot->rsdp_copy_bytes != 0 && rsdp_parse(boot->rsdp_copy, boot->rsdp_copy_bytes, root))
-        return true;
-    const uint8_t *reported = boot->rsdp != 0 ? memory_map_table(boot->rsdp, ACPI_RSDP_BYTES_V2) : NULL;
-    if (reported != NULL && rsdp_parse(reported, ACPI_RSDP_BYTES_V2, root))
-        return true;
-    return (boot_ebda != 0 && rsdp_search(boot_ebda, boot_ebda + EBDA_SEARCH_BYTES, root))
+    return rsdp_at(rsdp, root)
+           || (boot->rsdp_copy_bytes != 0 && rsdp_parse(boot->rsdp_copy, boot->rsdp_copy_bytes, root))
+           || rsdp_at(boot->rsdp, root) || rsdp_at(efi_find_table(&boot->efi, EFI_ACPI_20_TABLE_GUID), root)
+           || rsdp_at(efi_find_table(&boot->efi, EFI_ACPI_TABLE_GUID), root)
+           || (boot_ebda != 0 && rsdp_search(boot_ebda, boot_ebda + EBDA_SEARCH_BYTES, root))
            || rsdp_search(BIOS_AREA_BEGIN, BIOS_AREA_END, root);
 }
 
@@ -317,11 +325,11 @@ static bool root_take(uint64_t physical, unsigned pointer_bytes, bool must_be_so
     return true;
 }
 
-void acpi_init(const struct boot_info *boot)
+void acpi_init(const struct boot_info *boot, uint64_t rsdp)
 {
     memset(&found, 0, sizeof found);
     struct root root;
-    if (!root_find(boot, &root)) {
+    if (!root_find(boot, rsdp, &root)) {
         log_line("acpi: no tables");
         return;
     }

@@ -11,8 +11,9 @@
 
 struct boot_info;
 
-/* Reads the tables, before the seal. Everything below answers "nothing there" if there are none. */
-void acpi_init(const struct boot_info *boot);
+/* Reads the tables, before the seal. `rsdp` is the address of a root pointer that comes before all others; 0: none.
+ * Everything below answers "nothing there" if there are no tables. */
+void acpi_init(const struct boot_info *boot, uint64_t rsdp);
 
 /* One segment of PCI configuration space by memory (MCFG, PCI Firmware Specification 3.2 §4.1.2). */
 struct acpi_ecam {

@@ -9,6 +9,8 @@
 #include "kernel/firmware/multiboot2_spec.h"
 #include "kernel/firmware/pvh_spec.h"
 
+enum { SETUP_DATA_COUNT_MAX = 64 }; /* a list that goes round in circles ends there */
+
 /* Copies at most out_bytes - 1 bytes and terminates. Returns true when something had to be left out. */
 static bool text_copy(char *out, size_t out_bytes, const char *text, size_t text_bytes)
 {
@@ -103,6 +105,10 @@ static uint32_t tag_bytes_min(uint32_t type)
         return sizeof(struct multiboot2_memory_map);
     case MULTIBOOT2_INFO_FRAMEBUFFER:
         return sizeof(struct multiboot2_framebuffer);
+    case MULTIBOOT2_INFO_EFI32:
+        return sizeof(struct multiboot2_tag) + 4;
+    case MULTIBOOT2_INFO_EFI64:
+        return sizeof(struct multiboot2_tag) + 8;
     default:
         return sizeof(struct multiboot2_tag);
     }
@@ -132,6 +138,12 @@ static void tag_take(struct boot_info *boot, uint32_t type, const uint8_t *tag, 
         break;
     case MULTIBOOT2_INFO_FRAMEBUFFER:
         take_framebuffer(boot, tag);
+        break;
+    case MULTIBOOT2_INFO_EFI32:
+        boot->efi.system_table = load_le32(text);
+        break;
+    case MULTIBOOT2_INFO_EFI64:
+        boot->efi = (struct efi_handover){ .system_table = load_le64(text), .is_64 = true };
         break;
     case MULTIBOOT2_INFO_ACPI_OLD: /* the newer of the two, which is longer, wins */
     case MULTIBOOT2_INFO_ACPI_NEW:
@@ -236,6 +248,26 @@ static void linux_screen(struct boot_info *boot, const uint8_t *params)
     } /* else unknown, as with PVH: the driver looks for a VGA */
 }
 
+/* Takes UEFI's system table, and the address of the tables that Linux hands over at kexec. */
+static void linux_efi(struct boot_info *boot, const uint8_t *params, uint64_t mapped_end)
+{
+    const uint8_t *signature = params + BOOT_PARAMS_EFI_LOADER_SIGNATURE;
+    boot->efi.is_64 = memcmp(signature, "EL64", 4) == 0;
+    if (!boot->efi.is_64 && memcmp(signature, "EL32", 4) != 0)
+        return;
+    boot->efi.system_table = boot->efi.is_64 ? halves(params, BOOT_PARAMS_EFI_SYSTAB, BOOT_PARAMS_EFI_SYSTAB_HI)
+                                             : load_le32(params + BOOT_PARAMS_EFI_SYSTAB);
+    uint64_t at = load_le64(params + BOOT_PARAMS_SETUP_DATA);
+    for (size_t nodes = 0; nodes < SETUP_DATA_COUNT_MAX && readable(at, 1, SETUP_DATA_DATA, mapped_end); nodes++) {
+        const uint8_t *node = (const uint8_t *)(uintptr_t)at;
+        if (load_le32(node + SETUP_DATA_TYPE) == SETUP_EFI
+            && load_le32(node + SETUP_DATA_LEN) >= EFI_SETUP_DATA_TABLES + 8
+            && readable(at, 1, SETUP_DATA_DATA + EFI_SETUP_DATA_TABLES + 8, mapped_end))
+            boot->efi.configuration_tables = load_le64(node + SETUP_DATA_DATA + EFI_SETUP_DATA_TABLES);
+        at = load_le64(node + SETUP_DATA_NEXT);
+    }
+}
+
 static bool linux_parse(struct boot_info *boot, const uint8_t *params, uint64_t mapped_end)
 {
     ASSERT(boot->region_count == 0 && boot->module_count == 0);
@@ -256,6 +288,7 @@ static bool linux_parse(struct boot_info *boot, const uint8_t *params, uint64_t 
         region_add(boot, load_le64(entry), load_le64(entry + 8), load_le32(entry + 16));
     }
     boot->rsdp = load_le64(params + BOOT_PARAMS_ACPI_RSDP_ADDR);
+    linux_efi(boot, params, mapped_end);
     linux_screen(boot, params);
     return true;
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernel/firmware/efi.h"
 #include "kernel/memory/map.h"
 
 enum {
@@ -41,6 +42,7 @@ struct boot_info {
     uint64_t rsdp;            /* the address of the ACPI root pointer; 0: not reported */
     uint8_t rsdp_copy[36];    /* Multiboot2 hands over a copy instead, of 20 or 36 bytes; */
     uint32_t rsdp_copy_bytes; /* 0: no copy */
+    struct efi_handover efi;
     struct boot_framebuffer framebuffer;
 };
 

@@ -14,6 +14,8 @@ enum {
     MULTIBOOT2_INFO_MODULE = 3,
     MULTIBOOT2_INFO_MEMORY_MAP = 6,
     MULTIBOOT2_INFO_FRAMEBUFFER = 8,
+    MULTIBOOT2_INFO_EFI32 = 11, /* the address of UEFI's system table */
+    MULTIBOOT2_INFO_EFI64 = 12,
     MULTIBOOT2_INFO_ACPI_OLD = 14, /* a copy of the RSDP of ACPI 1.0 */
     MULTIBOOT2_INFO_ACPI_NEW = 15, /* a copy of the RSDP of ACPI 2.0 or later */
 

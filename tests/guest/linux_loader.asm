@@ -7,6 +7,8 @@
 ;     HOLE_BEGIN, HOLE_END  a range that the memory map calls reserved
 ;     TABLES, TABLES_AT     a file with ACPI tables, and their address: a page that the map marks as ACPI tables
 ;     RSDP_AT               the address of the RSDP in boot_params; 0: none
+;     EFI_AT                the address of UEFI's system table, of 64 bits; 0: none
+;     COMMAND_LINE          the settings
 ;
 ; The machine has 512 MiB below 4 GiB, and 1 GiB above.
 
@@ -102,12 +104,19 @@ gdt_pointer:
     dd gdt
 
 command_line:
-    db "test.trap=wait", 0
+    db COMMAND_LINE, 0
 
 align 16
 params:
     times 0x70 - ($ - params) db 0
     dq RSDP_AT                          ; acpi_rsdp_addr
+    times 0x1c0 - ($ - params) db 0
+%if EFI_AT
+    db "EL64"                           ; efi_info
+    dd EFI_AT & 0xffffffff
+    times 0x1d8 - ($ - params) db 0
+    dd EFI_AT >> 32
+%endif
     times 0x1e8 - ($ - params) db 0
     db 6                                ; e820_entries
     times 0x1f1 - ($ - params) db 0

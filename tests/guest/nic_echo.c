@@ -45,7 +45,7 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     traps_init(failure_of_trap);
     memory_init(boot.regions, boot.region_count, boot.regions_dropped_count == 0);
     apic_init(memory_map_device);
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     reset_arm();
     clock_init();
 }

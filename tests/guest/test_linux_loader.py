@@ -4,6 +4,7 @@ and tables."""
 import re
 import struct
 import subprocess
+import uuid
 
 import pytest
 from vm import qemu
@@ -16,12 +17,13 @@ LOW_PARAMS = 0x90000
 TABLES_AT = 0x110000000
 
 
-def loader(directory, kernel_at, params_at=LOW_PARAMS, enter_64=0, hole=(0x10000000, 0x10001000), tables=b""):
+def loader(directory, kernel_at, params_at=LOW_PARAMS, enter_64=0, hole=(0x10000000, 0x10001000), tables=b"",
+           rsdp_at=TABLES_AT, efi_at=0, line="test.trap=wait"):
     path = directory / "loader"
     (directory / "tables").write_bytes(tables)
     words = {"BZIMAGE": f'"{BZIMAGE}"', "KERNEL_AT": kernel_at, "PARAMS_AT": params_at, "ENTER_64": enter_64,
              "HOLE_BEGIN": hole[0], "HOLE_END": hole[1], "TABLES": f'"{directory / "tables"}"', "TABLES_AT": TABLES_AT,
-             "RSDP_AT": TABLES_AT if tables else 0}
+             "RSDP_AT": rsdp_at if tables else 0, "EFI_AT": efi_at, "COMMAND_LINE": f'"{line}"'}
     subprocess.run(["nasm", "-f", "bin", *(f"-D{name}={value}" for name, value in words.items()), "-o", path,
                     qemu.ROOT / "tests/guest/linux_loader.asm"], check=True, timeout=60)
     return ["-kernel", str(path)]
@@ -72,9 +74,12 @@ def acpi_table(signature, body):
     return checked(struct.pack("<4sIBx6s8sIII", signature, 36 + len(body), 1, b"TESTER", b"LOADER", 1, 0, 1) + body, 9)
 
 
+EFI_AT = TABLES_AT + 0xc00
+
+
 def acpi_tables_above_4_gib():
-    """Returns tables that no 32-bit pointer reaches: RSDP, XSDT, an FADT that names the PM timer of
-    QEMU's pc, a MADT of two CPUs."""
+    """Returns tables that no 32-bit pointer reaches: RSDP, XSDT, an FADT that names the PM timer of QEMU's pc, a MADT
+    of two CPUs. At EFI_AT lies UEFI's system table, which names the RSDP."""
     fadt = acpi_table(b"FACP", bytes(76 - 36) + struct.pack("<I", 0x608) + bytes(91 - 80) + b"\x04" + bytes(244 - 92))
     cpus = b"".join(struct.pack("<BBBBI", 0, 8, number, apic_id, 1) for number, apic_id in enumerate((0, 7)))
     madt = acpi_table(b"APIC", struct.pack("<II", 0xfee00000, 1) + cpus)
@@ -83,13 +88,19 @@ def acpi_tables_above_4_gib():
     rsdp = checked(struct.pack("<8sx6sBI", b"RSD PTR ", b"TESTER", 2, 0), 8)
     rsdp = checked(rsdp + struct.pack("<IQB3x", 36, TABLES_AT + 0x40, 0), 32)
     image = bytearray(4096)
-    for at, table in {0: rsdp, 0x40: xsdt, **places}.items():
+    efi = struct.pack("<8s96xQQ", b"IBI SYST", 1, EFI_AT + 0x100).ljust(0x100, b"\0")
+    efi += uuid.UUID("8868e871-e4f1-11d3-bc22-0080c73c8881").bytes_le + struct.pack("<Q", TABLES_AT)
+    for at, table in {0: rsdp, 0x40: xsdt, 0xc00: efi, **places}.items():
         image[at:at + len(table)] = table
     return bytes(image)
 
 
-def test_acpi_tables_above_4_gib_are_read(tmp_path):
-    with qemu.Machine(loader(tmp_path, 0x100000, tables=acpi_tables_above_4_gib()), memory="5G") as guest:
+@pytest.mark.parametrize("reported", [{}, {"rsdp_at": 0, "efi_at": EFI_AT},
+                                      {"rsdp_at": 0, "line": f"test.trap=wait acpi_rsdp={TABLES_AT:#x}"}],
+                         ids=["boot_params", "uefi", "command-line"])
+def test_acpi_tables_above_4_gib_are_read(reported, tmp_path):
+    options = loader(tmp_path, 0x100000, tables=acpi_tables_above_4_gib(), **reported)
+    with qemu.Machine(options, memory="5G") as guest:
         guest.wait_for(WAITING, 60)
     assert re.search(r"acpi: 2 CPUs, 0 ECAM segments, 0 virtio-mmio devices, a PM timer, no reset register, "
                      r"no power button$", guest.log, re.MULTILINE), guest.log

@@ -4,74 +4,82 @@ import subprocess
 import time
 
 import pytest
+from vm import linux_guest
 from vm import qemu
 from tests.guest import screen
 
 WAIT = "test.trap=wait"
 WAITING = "waiting for the host"
+HANG = "watchdog=1 test.trap=hang"
+BZIMAGE = qemu.BUILD / "peregrine.bzImage"
 
 
-def directory_with_module(tmp_path_factory):
+@pytest.fixture(scope="session")
+def isos(tmp_path_factory):
+    """Makes an ISO for each boot protocol, by its image. Settings come half from the command line, half from a module.
+    """
     directory = tmp_path_factory.mktemp("iso")
-    (directory / "settings").write_text("# from the module\ntest.trap=wait\n")
-    return directory
+    (directory / "settings").write_text("# from the module\n" + HANG.replace(" ", "\n") + "\n")
+    return {image: qemu.make_iso(directory / f"{image.name}.iso", "n=3", directory / "settings", image)
+            for image in (qemu.IMAGE, BZIMAGE)}
 
 
-@pytest.fixture(scope="session")
-def iso(tmp_path_factory):
-    """Makes an ISO whose settings come half from the command line and half from a module."""
-    directory = directory_with_module(tmp_path_factory)
-    return qemu.make_iso(directory / "peregrine.iso", "n=3", directory / "settings")
+def by_kexec(directory, firmware):
+    """Returns options of a Linux that starts the image by kexec, and does nothing else."""
+    program, module = directory / "kexec", directory / "settings"
+    subprocess.run(["gcc", "-static", "-o", program, qemu.ROOT / "tests/guest/kexec.c"], check=True, timeout=60)
+    module.write_text(HANG)
+    files = {"kexec": program, "image": BZIMAGE, "module": module}
+    (directory / "initramfs").write_bytes(linux_guest.initramfs(files, ""))
+    linux = next(linux_guest.kernel_tree().glob("boot/vmlinuz-*"))
+    by_firmware = ["-bios", qemu.OVMF] if firmware == "uefi" else []
+    return qemu.kernel("quiet rdinit=/kexec", directory / "initramfs", linux) + by_firmware
 
 
-@pytest.fixture(scope="session")
-def linux_iso(tmp_path_factory):
-    """Makes the same for the Linux boot protocol."""
-    directory = directory_with_module(tmp_path_factory)
-    command = [qemu.ROOT / "tools/make/iso.sh", qemu.BUILD / "peregrine.bzImage", directory / "peregrine.iso", "n=3",
-               directory / "settings"]
-    subprocess.run(command, check=True, timeout=120)
-    return directory / "peregrine.iso"
-
-
-@pytest.mark.parametrize("firmware, machine", [("bios", "pc"), ("uefi", "q35")])
-def test_linux_boot_protocol_starts_the_kernel(firmware, machine, linux_iso):
-    """No other boot protocol knows the word BOOT_IMAGE= that GRUB puts in front."""
-    with qemu.Machine(qemu.iso(linux_iso, firmware), machine=machine) as guest:
-        guest.wait_for(WAITING, 90)
-    assert re.search(r"started by Linux boot protocol, GRUB; ", guest.log), guest.log
-    assert int(re.search(r"memory: (\d+) MiB of RAM", guest.log).group(1)) > 200
-
-
-BZIMAGE = qemu.BUILD / "peregrine.bzImage"      # SeaBIOS enters it in real mode
-
-# start: options, machine, the start's name in the log, the function that reads the screen
+# The start: options, machine, the start's name in the log, the function that reads the screen. SeaBIOS enters a bzImage
+# in real mode.
 STARTS = {
-    "pvh-pc": (lambda iso: qemu.kernel(WAIT), "pc", "PVH; VGA text 80x25", screen.text_screen),
-    "pvh-q35": (lambda iso: qemu.kernel(WAIT), "q35", "PVH.*", None),
-    "pvh-microvm": (lambda iso: qemu.kernel(WAIT), "microvm", "PVH; no screen", None),
-    "pvh-microvm-no-acpi": (lambda iso: qemu.kernel(WAIT), "microvm,acpi=off", "PVH; no screen", None),
-    "bzimage-pc": (lambda iso: qemu.kernel(WAIT, image=BZIMAGE), "pc", "Linux boot protocol; VGA text 80x25",
+    "pvh-pc": (lambda *_: qemu.kernel(HANG), "pc", "PVH; VGA text 80x25", screen.text_screen),
+    "pvh-q35": (lambda *_: qemu.kernel(HANG), "q35", "PVH.*", None),
+    "pvh-microvm": (lambda *_: qemu.kernel(HANG), "microvm", "PVH; no screen", None),
+    "bzimage-pc": (lambda *_: qemu.kernel(HANG, image=BZIMAGE), "pc", "Linux boot protocol; VGA text 80x25",
                    screen.text_screen),
-    "bzimage-q35": (lambda iso: qemu.kernel(WAIT, image=BZIMAGE), "q35", "Linux boot protocol.*", None),
-    "iso-bios": (qemu.iso, "pc", "Multiboot2, GRUB.*; framebuffer .*", screen.framebuffer_screen),
-    "iso-uefi": (lambda iso: qemu.iso(iso, "uefi"), "q35", "Multiboot2, GRUB.*; framebuffer .*",
+    "bzimage-q35": (lambda *_: qemu.kernel(HANG, image=BZIMAGE), "q35", "Linux boot protocol.*", None),
+    "iso-bios": (lambda isos, _: qemu.iso(isos[qemu.IMAGE]), "pc", "Multiboot2, GRUB.*; framebuffer .*",
                  screen.framebuffer_screen),
+    "iso-uefi": (lambda isos, _: qemu.iso(isos[qemu.IMAGE], "uefi"), "q35", "Multiboot2, GRUB.*; framebuffer .*",
+                 screen.framebuffer_screen),
+    "iso-linux-bios": (lambda isos, _: qemu.iso(isos[BZIMAGE]), "pc", "Linux boot protocol, GRUB; VGA text 80x25",
+                       screen.text_screen),
+    "iso-linux-uefi": (lambda isos, _: qemu.iso(isos[BZIMAGE], "uefi"), "q35",
+                       "Linux boot protocol, GRUB; framebuffer .*", screen.framebuffer_screen),
+    "kexec-bios": (lambda _, directory: by_kexec(directory, "bios"), "pc",
+                   "Linux boot protocol; VGA text 80x25", screen.text_screen),
+    "kexec-uefi": (lambda _, directory: by_kexec(directory, "uefi"), "q35",
+                   "Linux boot protocol; framebuffer .*", screen.framebuffer_screen),
 }
 
 
 @pytest.mark.parametrize("start", STARTS)
-def test_kernel_starts_and_the_screen_shows_the_log(start, iso, tmp_path):
+def test_start_has_screen_acpi_and_all_cpus_and_a_hang_ends(start, isos, tmp_path):
     options, machine, started, read_screen = STARTS[start]
-    with qemu.Machine(options(iso), machine=machine) as guest:
-        guest.wait_for(WAITING, 90)
-        assert re.search(rf"started by {started}$", guest.log, re.MULTILINE), guest.log
-        assert re.search(r"clock: TSC [1-9]\d{5,6} kHz by ", guest.log), guest.log
-        if read_screen:
-            guest.wait_for(r"waiting .*, 59 s left")        # the serial line gets each line before the screen does
-            lines = read_screen(guest, tmp_path / "screen")
-            for words in ("started by ", "clock: TSC", WAITING):
-                assert words in "".join(lines), "\n".join(lines) + "\n---\n" + guest.log
+    options = options(isos, tmp_path) + ["-action", "shutdown=pause"]
+    with qemu.Machine(options, machine=machine, memory="512M", cpus=2) as guest:
+        guest.wait_reset(120)
+        lines = "".join(read_screen(guest, tmp_path / "screen")) if read_screen else ""
+    button = "no" if machine == "microvm" else "a"
+    for pattern in (rf"started by {started}$", r"clock: TSC [1-9]\d{5,6} kHz by ", r"memory: 4\d\d MiB of RAM",
+                    rf"acpi: 2 CPUs, .*, {button} power button$", "worker 1: APIC id 1 is up",
+                    "back to Linux: watchdog: the loop stood still$"):
+        assert re.search(pattern, guest.log, re.MULTILINE), f"nothing like {pattern!r} in:\n{guest.log}"
+    assert not read_screen or "watchdog: the loop stood still" in lines, lines + "\n---\n" + guest.log
+
+
+def test_machine_without_acpi_starts():
+    with qemu.Machine(qemu.kernel(WAIT), machine="microvm,acpi=off", cpus=2) as guest:
+        guest.wait_for(WAITING)
+    assert "started by PVH; no screen" in guest.log
+    assert "acpi: no tables" in guest.log
 
 
 def test_module_of_a_pvh_loader_is_read(tmp_path):

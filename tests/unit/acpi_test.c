@@ -149,7 +149,7 @@ static void assert_nothing_found(void)
 
 TEST(acpi_is_found_in_the_bios_area)
 {
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_all_found();
 }
 
@@ -158,7 +158,7 @@ TEST(acpi_is_found_in_the_ebda)
     memset(memory + RSDP, 0, 36);
     boot_ebda = 0x9fc00;
     rsdp_put(0x9fc00 + 0x3d0, 2);
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_all_found();
 }
 
@@ -167,7 +167,7 @@ TEST(acpi_is_found_at_the_loaders_address)
     memset(memory + RSDP, 0, 36);
     rsdp_put(0x110008, 2); /* aligned to 8 only: a pointer needs no alignment to 16 */
     boot.rsdp = 0x110008;
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_all_found();
 }
 
@@ -176,22 +176,105 @@ TEST(acpi_is_found_by_the_loaders_copy)
     memcpy(boot.rsdp_copy, memory + RSDP, 36);
     boot.rsdp_copy_bytes = 36;
     memset(memory + RSDP, 0, 36);
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_all_found();
+}
+
+TEST(acpi_is_found_at_the_operators_address_before_all_others)
+{
+    memset(boot.rsdp_copy, 0, 36);
+    boot.rsdp_copy_bytes = 36;
+    boot.rsdp = RSDP;
+    memcpy(memory + 0x110010, memory + RSDP, 36);
+    store_le32(memory + RSDP + ACPI_RSDP_RSDT_ADDRESS, 0);
+    store_le64(memory + RSDP + ACPI_RSDP_XSDT_ADDRESS, 0);
+    checksum_fix(RSDP, 20, 8);
+    checksum_fix(RSDP, 36, 32);
+    acpi_init(&boot, 0);
+    assert_nothing_found();
+    acpi_init(&boot, 0x110010);
+    assert_all_found();
+    memcpy(memory + RSDP, memory + 0x110010, 36);
+    acpi_init(&boot, 0x110018); /* no root pointer lies there */
+    assert_all_found();
+}
+
+/* Lays out UEFI's tables, with the offsets of UEFI 2.10 for pointers of this size: an ACPI root pointer is the last of
+ * three. Moves the root pointer away from the BIOS area. */
+static void efi_put(bool is_64, const char *guid, uint64_t tables)
+{
+    const uint32_t entry_bytes = is_64 ? 24 : 20, count_at = is_64 ? 104 : 64, tables_at = is_64 ? 112 : 68;
+    memset(memory + 0x107000, 0, 0x2000);
+    memcpy(memory + 0x107000, "IBI SYST", 8);
+    store_le32(memory + 0x107000 + count_at, 3);
+    memcpy(memory + 0x107000 + tables_at, &tables, is_64 ? 8 : 4);
+    memcpy(memory + 0x108000 + 2 * entry_bytes, guid, 16);
+    store_le32(memory + 0x108000 + 2 * entry_bytes + 16, 0x110010);
+    memmove(memory + 0x110010, memory + (memory[RSDP] ? RSDP : 0x110010), 36);
+    memset(memory + RSDP, 0, 36);
+    boot.efi = (struct efi_handover){ .system_table = 0x107000, .is_64 = is_64 };
+}
+
+static const char acpi_20_guid[] = "\x71\xe8\x68\x88\xf1\xe4\xd3\x11\xbc\x22\0\x80\xc7\x3c\x88\x81";
+static const char acpi_10_guid[] = "\x30\x2d\x9d\xeb\x88\x2d\xd3\x11\x9a\x16\0\x90\x27\x3f\xc1\x4d";
+
+TEST(acpi_is_found_by_uefis_tables)
+{
+    for (int is_64 = 0; is_64 <= 1; is_64++) {
+        efi_put(is_64, acpi_20_guid, 0x108000);
+        acpi_init(&boot, 0);
+        assert_all_found();
+        efi_put(is_64, acpi_10_guid, 0x108000);
+        acpi_init(&boot, 0);
+        assert_all_found();
+    }
+}
+
+/* Takes the system table of a machine that comes by kexec: its pointers are the former Linux's own addresses. */
+TEST(acpi_is_found_by_the_tables_that_kexec_reports)
+{
+    efi_put(true, acpi_20_guid, 0xfffffffeff708000);
+    acpi_init(&boot, 0);
+    assert_nothing_found();
+    boot.efi.configuration_tables = 0x108000;
+    acpi_init(&boot, 0);
+    assert_all_found();
+}
+
+TEST(acpi_is_not_found_by_broken_tables_of_uefi)
+{
+    efi_put(true, acpi_20_guid, 0x108000);
+    memory[0x107000]++; /* another signature */
+    acpi_init(&boot, 0);
+    assert_nothing_found();
+    efi_put(true, acpi_20_guid, MEMORY_BYTES - 3 * 24 + 1); /* beyond what can be mapped */
+    acpi_init(&boot, 0);
+    assert_nothing_found();
+    efi_put(true, acpi_20_guid, 0x108000);
+    store_le64(memory + 0x107000 + 104, UINT64_MAX); /* more entries than are believed */
+    acpi_init(&boot, 0);
+    assert_all_found();
+    boot.efi.system_table = MEMORY_BYTES - 119;
+    acpi_init(&boot, 0);
+    assert_nothing_found();
+    efi_put(true, acpi_20_guid, 0x108000);
+    store_le32(memory + 0x108000 + 2 * 24 + 16, 0x110018); /* no root pointer lies there */
+    acpi_init(&boot, 0);
+    assert_nothing_found();
 }
 
 TEST(acpi_of_version_1_has_an_rsdt)
 {
     rsdp_put(RSDP, 0);
     memset(memory + XSDT, 0, 100);
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_all_found();
 }
 
 TEST(acpi_broken_xsdt_is_replaced_by_the_rsdt)
 {
     memory[XSDT + 40]++;
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_all_found();
 }
 
@@ -199,14 +282,14 @@ TEST(acpi_xsdt_with_a_wrong_checksum_counts_if_the_rsdt_has_one_as_well)
 {
     memory[XSDT + 9]++;
     memory[RSDT + 40]++;
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_all_found();
 }
 
 TEST(acpi_rsdp_with_a_bad_checksum_is_no_rsdp)
 {
     memory[RSDP + 8]++;
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_nothing_found();
 }
 
@@ -214,7 +297,7 @@ TEST(acpi_rsdp_with_a_bad_long_checksum_has_no_xsdt)
 {
     memory[RSDP + 32]++;
     memset(memory + RSDT, 0, 100);
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_nothing_found();
 }
 
@@ -223,29 +306,29 @@ TEST(acpi_tables_with_wrong_checksums_are_used)
     memory[FADT + 9]++;
     memory[MADT + 9]++;
     memory[MCFG + 9]++;
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_all_found();
 }
 
 TEST(acpi_table_of_an_iommu_is_named)
 {
     static const char *const signatures[] = { "DMAR", "IVRS", "VIOT" };
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_null(acpi_iommu());
     for (size_t i = 0; i < ARRAY_COUNT(signatures); i++) {
         table_put(MCFG, signatures[i], 60);
-        acpi_init(&boot);
+        acpi_init(&boot, 0);
         assert_string_equal(acpi_iommu(), signatures[i]);
     }
     store_le32(memory + MCFG + ACPI_HEADER_LENGTH, 0xffffffff); /* a table that cannot be read is there all the same */
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_string_equal(acpi_iommu(), "VIOT");
 }
 
 TEST(acpi_fixed_power_button_is_reported)
 {
     struct acpi_power_button button;
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_false(acpi_power_button(&button));
     memory[FADT + FADT_PM1_EVT_LEN] = 4;
     store_le32(memory + FADT + FADT_SMI_CMD, 0xb2);
@@ -254,7 +337,7 @@ TEST(acpi_fixed_power_button_is_reported)
     store_le32(memory + FADT + FADT_PM1A_CNT_BLK, 0x604);
     gas_put(FADT + FADT_X_PM1B_EVT_BLK, GAS_SYSTEM_MEMORY, 0xfed80000);
     table_put(FADT, "FACP", 244);
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_true(acpi_power_button(&button));
     assert_int_equal(button.event[0].space, ACPI_SPACE_PORT);
     assert_int_equal(button.event[0].address, 0x600);
@@ -277,7 +360,7 @@ TEST(acpi_machine_of_reduced_hardware_has_no_fixed_registers)
         store_le32(memory + FADT + FADT_PM1A_EVT_BLK, 0x600);
         store_le32(memory + FADT + FADT_FLAGS, (uint32_t)(BIT(FADT_FLAGS_RESET_REG_SUP_BIT) | BIT(bits[i])));
         table_put(FADT, "FACP", 244);
-        acpi_init(&boot);
+        acpi_init(&boot, 0);
         assert_false(acpi_power_button(&button));
         assert_int_equal(acpi_pm_timer(&width_bits).space == ACPI_SPACE_NONE, i == 1);
         assert_int_equal(acpi_reset_register(&value).address, 0xcf9);
@@ -289,7 +372,7 @@ TEST(acpi_table_with_an_absurd_length_is_skipped)
     static const uint32_t lengths[] = { 0, 35, MEMORY_BYTES, 0x7fffffff, 0xffffffff };
     for (size_t i = 0; i < ARRAY_COUNT(lengths); i++) {
         store_le32(memory + MCFG + ACPI_HEADER_LENGTH, lengths[i]);
-        acpi_init(&boot);
+        acpi_init(&boot, 0);
         assert_int_equal(acpi_ecam_count(), 0);
         assert_int_equal(acpi_cpu_count(), 3);
     }
@@ -301,7 +384,7 @@ TEST(acpi_fadt_of_version_1_has_a_timer_of_24_bits_and_no_reset_register)
     uint8_t value;
     store_le32(memory + FADT + FADT_FLAGS, BIT(FADT_FLAGS_RESET_REG_SUP_BIT));
     table_put(FADT, "FACP", 116);
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_int_equal(acpi_pm_timer(&bits).space, ACPI_SPACE_PORT);
     assert_int_equal(acpi_pm_timer(&bits).address, 0x608);
     assert_int_equal(bits, 24);
@@ -315,12 +398,12 @@ TEST(acpi_registers_in_memory_are_reported_as_memory)
     gas_put(FADT + FADT_X_PM_TMR_BLK, GAS_SYSTEM_MEMORY, 0xfed00000);
     gas_put(FADT + FADT_RESET_REG, GAS_SYSTEM_MEMORY, 0x1fed00000);
     table_put(FADT, "FACP", 244);
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_int_equal(acpi_pm_timer(&bits).space, ACPI_SPACE_MEMORY);
     assert_int_equal(acpi_reset_register(&value).address, 0x1fed00000);
     gas_put(FADT + FADT_RESET_REG, GAS_SYSTEM_IO, 0x10cf9); /* a port beyond 0xffff */
     table_put(FADT, "FACP", 244);
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_NONE);
 }
 
@@ -328,7 +411,7 @@ TEST(acpi_madt_entry_of_no_length_ends_the_list)
 {
     memory[MADT + MADT_ENTRIES + 9] = 0; /* the I/O APIC's length */
     table_put(MADT, "APIC", load_le32(memory + MADT + ACPI_HEADER_LENGTH));
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_int_equal(acpi_cpu_count(), 1);
 }
 
@@ -339,7 +422,7 @@ TEST(acpi_dsdt_names_virtio_mmio_devices)
                                  "_HID\x0dLNRO0005\0_CRS\x86\x09\0\x01\0\x2c\xb0\xfe\0\x02\0"; /* cut off */
     memcpy(memory + DSDT + 36, aml, sizeof aml - 1);
     table_put(DSDT, "DSDT", 36 + sizeof aml - 1);
-    acpi_init(&boot);
+    acpi_init(&boot, 0);
     assert_int_equal(acpi_virtio_mmio(0)->base, 0xfeb02e00);
     assert_int_equal(acpi_virtio_mmio(0)->bytes, 0x200);
     assert_null(acpi_virtio_mmio(1));
@@ -356,7 +439,7 @@ TEST(acpi_of_random_bytes_is_survived)
         uint32_t bytes = load_le32(memory + at + ACPI_HEADER_LENGTH);
         if (bytes >= 36 && bytes <= MEMORY_BYTES - at)
             checksum_fix(at, bytes, 9);
-        acpi_init(&boot); /* ASan finds a read outside */
+        acpi_init(&boot, 0); /* ASan finds a read outside */
         assert_true(acpi_cpu_count() <= ACPI_CPU_COUNT_MAX);
         assert_true(acpi_ecam_count() <= ACPI_ECAM_COUNT_MAX);
     }

@@ -49,6 +49,7 @@ static void mbi_typical(void)
     tag(MULTIBOOT2_INFO_FRAMEBUFFER, (uint8_t *)&screen + 8, sizeof screen - 8);
     tag(MULTIBOOT2_INFO_ACPI_OLD, "RSD PTR old, 20 byte", 20);
     tag(MULTIBOOT2_INFO_ACPI_NEW, "RSD PTR new, 36 bytes ..............", 36);
+    tag(MULTIBOOT2_INFO_EFI64, &(uint64_t){ 0x13f9ee018 }, 8);
     mbi_end();
 }
 
@@ -77,6 +78,8 @@ TEST(multiboot2_tags_are_taken)
     assert_int_equal(boot.framebuffer.pixel_bits, 32);
     assert_int_equal(boot.rsdp_copy_bytes, 36);
     assert_memory_equal(boot.rsdp_copy, "RSD PTR new", 11);
+    assert_int_equal(boot.efi.system_table, 0x13f9ee018);
+    assert_true(boot.efi.is_64);
     assert_false(boot.command_line_cut);
     assert_string_equal(boot.module, "");
 }
@@ -316,6 +319,8 @@ static void linux_typical(void)
     memcpy(params + 0x2ec, &(uint64_t){ 0x40000 }, 8);
     params[0x2f4] = 2;
     memcpy(params + 0x70, &(uint64_t){ 0xf5b80 }, 8);
+    memcpy(params + 0x1c0, "EL64\x18\xe0\xb7\x3f", 8);
+    params[0x1d8] = 1;
     params[0x0f] = 0x70;
     memcpy(params + 0x12, &(uint16_t){ 1280 }, 2);
     memcpy(params + 0x14, &(uint16_t){ 800 }, 2);
@@ -340,8 +345,39 @@ TEST(linux_boot_params_are_taken)
     assert_int_equal(boot.framebuffer.base, 0x80000000);
     assert_int_equal(boot.framebuffer.pitch_bytes, 5120);
     assert_int_equal(boot.framebuffer.width, 1280);
+    assert_int_equal(boot.efi.system_table, 0x13fb7e018);
+    assert_true(boot.efi.is_64);
     params[0x202] = 'h';
     assert_false(boot_info_parse(&boot, BOOT_LINUX, params, UINT64_MAX));
+}
+
+TEST(linux_efi_info_of_32_bits_has_a_short_address)
+{
+    linux_typical();
+    memcpy(params + 0x1c0, "EL32", 4);
+    assert_true(boot_info_parse(&boot, BOOT_LINUX, params, UINT64_MAX));
+    assert_int_equal(boot.efi.system_table, 0x3fb7e018);
+    assert_false(boot.efi.is_64);
+    memcpy(params + 0x1c0, "\0\0\0\0", 4); /* a BIOS machine; GRUB leaves the rest as it is */
+    assert_true(boot_info_parse(&boot, BOOT_LINUX, params, UINT64_MAX));
+    assert_int_equal(boot.efi.system_table, 0);
+}
+
+/* Takes the list that kexec leaves: an entry of another type, then SETUP_EFI. */
+TEST(linux_setup_data_names_the_tables_of_uefi)
+{
+    uint64_t nodes[2][10] = { { (uintptr_t)nodes[1], 5 | (uint64_t)8 << 32 },
+                              { 0, 4 | (uint64_t)64 << 32, 1, 2, 0x3fb7e100 } };
+    linux_typical();
+    store_le64(params + 0x250, (uintptr_t)nodes);
+    assert_true(boot_info_parse(&boot, BOOT_LINUX, params, UINT64_MAX));
+    assert_int_equal(boot.efi.configuration_tables, 0x3fb7e100);
+    assert_true(boot_info_parse(&boot, BOOT_LINUX, params, (uintptr_t)nodes[1] + 39)); /* one byte is out of reach */
+    assert_int_equal(boot.efi.configuration_tables, 0);
+    nodes[1][1] = 4 | (uint64_t)16 << 32; /* too short for the tables */
+    nodes[1][0] = (uintptr_t)nodes;       /* the list has no end */
+    assert_true(boot_info_parse(&boot, BOOT_LINUX, params, UINT64_MAX));
+    assert_int_equal(boot.efi.configuration_tables, 0);
 }
 
 /* Takes a command line that has no end below `mapped_end`. The words below it must not pass for the whole line. */

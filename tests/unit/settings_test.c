@@ -68,7 +68,7 @@ TEST(every_other_key_is_read)
                            "breaker.window=2 breaker.linger=0 key=longenough control.port=99 http.port=8080 wait=sleep "
                            "log=10.0.2.2:514 watchdog=2.5 tsc.khz=2499998 blackbox=0x90000,32768,0x1234567000,131072 "
                            "test.trap=divide test.after=1.5 test.resets=8042,acpi nic=52:54:00:12:34:5F "
-                           "lease=43200@10.0.2.2 dhcp.send=61:01525400123aBC,12:766d"));
+                           "lease=43200@10.0.2.2 dhcp.send=61:01525400123aBC,12:766d acpi_rsdp=0x3fb7e014"));
     assert_int_equal(network_settings.dhcp_identity.count, 13);
     assert_memory_equal(network_settings.dhcp_identity.data, "\x3d\x07\x01\x52\x54\x00\x12\x3a\xbc\x0c\x02vm", 13);
     assert_memory_equal(network_settings.nic_mac, "\x52\x54\x00\x12\x34\x5f", NETDEV_MAC_BYTES);
@@ -102,6 +102,7 @@ TEST(every_other_key_is_read)
     assert_int_equal(service_settings.wait, SERVICE_WAIT_SLEEP);
     assert_int_equal(service_settings.log.port, 514);
     assert_int_equal(machine_settings.tsc_khz, 2499998);
+    assert_int_equal(machine_settings.acpi_rsdp, 0x3fb7e014);
     assert_int_equal(machine_settings.watchdog_ns, 2500000000);
     assert_int_equal(machine_settings.blackbox_count, 2);
     assert_int_equal(machine_settings.blackbox[0].address, 0x90000);
@@ -428,6 +429,9 @@ TEST(malformed_values_are_refused)
         "test.trap=12345678901234567890123456789012",
         "test.resets=",
         "test.resets=acpi,",
+        "acpi_rsdp=0",
+        "acpi_rsdp=3fb7e014",
+        "acpi_rsdp=0x3fb7e01g",
         "test.resets=none,acpi",
         "test.resets=ACPI",
     };

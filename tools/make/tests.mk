@@ -46,7 +46,7 @@ UNIT_EXTRA_boot_info_test := kernel/firmware/boot_info.c
 UNIT_EXTRA_utc_test := kernel/time/rtc.c
 UNIT_EXTRA_clock_test := kernel/cpu/hypervisor.c $(addprefix kernel/time/,clock.c pm_timer.c tsc_frequency.c)
 UNIT_EXTRA_symbols_test := kernel/rescue/symbols.c
-UNIT_EXTRA_acpi_test := kernel/firmware/acpi.c
+UNIT_EXTRA_acpi_test := kernel/firmware/acpi.c kernel/firmware/efi.c
 .SECONDEXPANSION:
 $(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)/test/tests/lib/test.o \
 		$$(addprefix $(BUILD)/test/,$$(UNIT_EXTRA_$$*:.c=.o)) $(TEST_LIB)

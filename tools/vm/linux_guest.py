@@ -2,6 +2,7 @@
 
 For comparison only (tools/wire_probe.py guest). The packages are fetched from the distribution and unpacked
 below build/, never installed."""
+import fcntl
 import pathlib
 import re
 import subprocess
@@ -26,15 +27,17 @@ for module in {modules}; do [ ! -e /$module.ko ] || /bin/busybox insmod /$module
 
 
 def package(name):
-    """Returns the tree of a package, unpacked below build/."""
+    """Returns the tree of a package, unpacked below build/. Two tests may ask at once."""
     tree = WORK / name
-    if not tree.exists():
-        WORK.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", name], cwd=WORK, check=True,
-                       stdout=subprocess.DEVNULL)
-        archive = next(WORK.glob(f"{name}_*.deb"))
-        subprocess.run(["dpkg-deb", "-x", archive, tree], check=True)
-        archive.unlink()
+    WORK.mkdir(parents=True, exist_ok=True)
+    with open(WORK / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not tree.exists():
+            subprocess.run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", name], cwd=WORK, check=True,
+                           stdout=subprocess.DEVNULL)
+            archive = next(WORK.glob(f"{name}_*.deb"))
+            subprocess.run(["dpkg-deb", "-x", archive, tree], check=True)
+            archive.unlink()
     return tree
 
 
