@@ -43,6 +43,8 @@ test shellcheck — lint: mistakes in shell scripts
 test codespell — lint: misspelt words
 test man-db — formats the manual page in its test
 check gcovr — table of `make coverage`
+test busybox — shell and tools of a small Linux, under the scripts of tools/peregrine
+test rust-coreutils — tools of another kind, under the same scripts
 test openssh-client — ssh and keys of tools/peregrine and its tests
 check clang — libFuzzer targets
 check libclang-rt-dev|libclang-rt-14-dev|libfuzzer-14-dev — run-time libraries of libFuzzer and its sanitizers

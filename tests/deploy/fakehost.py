@@ -20,6 +20,10 @@ TOOLS = """[ awk basename cat chmod cmp cp cut dd df diff dirname echo env expr 
 mktemp mv od printf readlink rm sed sha256sum sh sleep sort stat tail test touch tr true wc
 grub-editenv grub-script-check""".split()
 
+# The shell, and the multi-call binary that the other programs are, with the word that lists them.
+USERLANDS = {"dash": ("dash", None, None), "bash": ("bash", None, None), "busybox": ("busybox", "busybox", "--list"),
+             "uutils": ("dash", "coreutils", "--help")}
+
 UUID = "0a1b2c3d-0000-4000-8000-00000000beef"
 NEIGHBOUR = [{"dst": "10.0.2.2", "dev": "eth0", "lladdr": "52:55:0a:00:02:02", "state": ["REACHABLE"]}]
 ROUTES = [{"dst": "default", "gateway": "10.0.2.2", "dev": "eth0", "flags": []}]
@@ -85,16 +89,23 @@ echo 1 > "$loaded"
 """
 
 
+# systemctl while another program holds a lock (systemd-inhibit(1)).
+INHIBITED = """echo 'Operation inhibited by "apt" (PID 7), reason is "Upgrade".' >&2; exit 1\n"""
+
+
 class FakeHost(Host):
-    def __init__(self, directory, *, grub="grub"):
+    def __init__(self, directory, *, grub="grub", userland="dash"):
         self.root = pathlib.Path(directory) / "root"
         self.bin = pathlib.Path(directory) / "bin"
         self.grub = self.root / "boot" / grub
         self.environment = {}
         self.bin.mkdir(parents=True)
+        shell, binary, list_word = USERLANDS[userland]
+        applets = subprocess.run([binary, list_word], capture_output=True, text=True).stdout if binary else ""
         for tool in TOOLS:
-            real = shutil.which(tool) or shutil.which(tool, path="/usr/sbin:/sbin:/bin")
-            assert real, f"{tool} is needed by this test"
+            name = shell if tool == "sh" else binary if tool in re.split(r"[,\s]+", applets) else tool
+            real = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/bin")
+            assert real, f"{name} is needed by this test"
             (self.bin / tool).symlink_to(real)
         self._fill()
         ssh = self.program("ssh", SSH)
@@ -284,5 +295,5 @@ case " $* " in *" -G "*) echo hostname 127.0.0.1; exit 0 ;; esac
 while :; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done
 shift
 export ROOT="$directory/root" PATH="$directory/bin"
-exec /bin/sh -c "$*"
+exec sh -c "$*"
 """

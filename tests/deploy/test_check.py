@@ -356,6 +356,11 @@ BOTH_REFUSED = {
     "another system first": (windows_first, "the default entry 'Windows' starts no Linux"),
     "default overridden": (default_overridden, "GRUB_DEFAULT is set in "),
     "another NIC": (lambda host: host.nic("ena"), "eth0 is driven by ena"),
+    "an ip without JSON": (lambda host: host.program("ip", '[ "$1" != -j ] || exit 1\n'
+                                                           "echo default via 10.0.2.2 dev eth0\n"),
+                           "the `ip` here cannot print JSON (ip -j), as BusyBox's cannot"),
+    "no ip": (lambda host: (host.bin / "ip").unlink(), "there is no `ip` here"),
+    "a tool missing": (lambda host: (host.bin / "sha256sum").unlink(), "missing here: sha256sum"),
     "no NIC": (lambda host: host.network([], [], []), "no interface carries an IPv4 default route"),
     "no address": (lambda host: host.network(ROUTES, [], []), "eth0 has no IPv4 address"),
     "IOMMU": (insisting_nic(table="DMAR"), "insists on ACCESS_PLATFORM, and this machine has an IOMMU or encrypted "

@@ -22,22 +22,27 @@ MEMORY_BYTES_MAX = 400 << 20        # address space; the program and its threads
 CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def lying(directory, body):
-    """Returns the name of an ssh whose host answers each script with what a shell command prints."""
+DONE = '[[ "$*" =~ peregrine\\ ([0-9a-f]{16}) ]] && echo "done ${BASH_REMATCH[1]}"'
+
+
+def lying(directory, body, *, done=DONE):
+    """Returns the name of an ssh whose host answers each script with what a shell command prints, and says that it is
+    done."""
     ssh = directory / "ssh"
-    ssh.write_text(f'#!/bin/bash\ncase " $* " in *" -G "*) exit 0 ;; esac\ncat >/dev/null &\n{body}\n')
+    ssh.write_text(f'#!/bin/bash\ncase " $* " in *" -G "*) exit 0 ;; esac\ncat >/dev/null &\n{body}\n{done}\n')
     ssh.chmod(0o755)
     return ssh
 
 
-def peregrine(directory, words, body, **environment):
+def peregrine(directory, words, body, *, ssh=None, **environment):
     config = directory / "config"
     config.write_text("feed=192.0.2.1:1 submit=192.0.2.1:2 user=u passwd=p n=9 m=3 key=12345678\n")
     config.chmod(0o600)
     kernel = directory / "kernel"
     kernel.write_bytes(b"\x7fELF")
     words = [str(config) if word == "CONFIG" else word for word in words]
-    command = [sys.executable, ROOT / "tools/peregrine", words[0], "host", *words[1:], "--ssh", lying(directory, body)]
+    command = [sys.executable, ROOT / "tools/peregrine", words[0], "host", *words[1:], "--ssh",
+               ssh or lying(directory, body)]
     began = time.monotonic()
     done = subprocess.run([str(word) for word in command], capture_output=True, timeout=60,
                           env={**os.environ, **environment},
@@ -60,6 +65,13 @@ def peregrine(directory, words, body, **environment):
 ], ids=["endless", "endless on standard error", "200 MB on standard error", "one endless line", "escapes"])
 def test_a_host_is_bounded_and_shown(tmp_path, words, body, quoted):
     assert quoted in peregrine(tmp_path, words, body)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+@pytest.mark.parametrize("body", ["", "echo done", "echo leaving", "cat", 'printf "%s\\n" "$*"', "echo '#end'"])
+def test_a_host_that_has_done_nothing_is_not_believed(tmp_path, words, body):
+    said = peregrine(tmp_path, words, body, ssh=lying(tmp_path, body, done="exit 0"))
+    assert "ended without a word that the script is done" in said and "everything is as it was" not in said
 
 
 @pytest.mark.parametrize("body, quoted", [
@@ -88,7 +100,7 @@ def test_a_terminal_of_another_encoding_takes_a_hosts_letters(tmp_path):
 
 def test_the_id_of_a_boot_has_an_end(tmp_path):
     assert Host("host", (str(lying(tmp_path, "yes")),)).answers() is None
-    assert Host("host", (str(lying(tmp_path, "echo one")),)).answers() == "one"
+    assert Host("host", (str(lying(tmp_path, "echo one", done="")),)).answers() == "one"
 
 
 ODD = ["", " ", "-1", "0", "9" * 5000, "1e999", "null", "[]", "{}", "[1]", "²", "٣", "0x", "0x" + "f" * 5000, '"', "'",

@@ -241,7 +241,7 @@ def _wait_first_status(host, client, boot, seconds):
             return None
         if now and passed >= min(LEAVING_SECONDS, seconds) and (undone := ways.unload(boot.way, host)):
             raise RemoteError(f"{host.name}: the reboot did not happen: the boot of Linux that was to end still "
-                              f"answers after {passed:.0f} s; {undone}. See there what systemctl says")
+                              f"answers after {passed:.0f} s; {undone}")
         if passed >= seconds:
             raise control.NoAnswer(f"{client.where}: no status within {seconds:g} s, and no Linux. If the kernel runs, "
                                    f"it ends by itself (net.timeout=, server.timeout=, deadline=). {boot.way.ended}")

@@ -7,7 +7,7 @@ import struct
 
 from . import blackbox, preflight, programs, settings, state
 from .facts import Facts
-from .ssh import OUTPUT_BYTES_MAX, RemoteError
+from .ssh import OUTPUT_BYTES_MAX, RemoteError, as_line
 from .text import printable
 from .verdict import GRUB, KEXEC, NAMES
 
@@ -128,7 +128,7 @@ def install(host, config, kernel, bzimage, *, dry_run=False, accept_changes=Fals
     arguments = ["1" if dry_run else "0", str(stop_at), verdict.protocol,
                  str(len(data)), hashlib.sha256(data).hexdigest(), str(len(text)), hashlib.sha256(text).hexdigest(),
                  "1" if accept_changes else "0"]
-    host.run(["common", "install"], arguments, b"" if dry_run else data + text, timeout=600, show=_show_step)
+    host.run(["common", "install"], arguments, b"" if dry_run else as_line(text) + data, timeout=600, show=_show_step)
     say("nothing was changed" if dry_run else f"installed; Linux stays the default. Next: peregrine fly {host.name}")
     return OK
 

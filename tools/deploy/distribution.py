@@ -3,8 +3,8 @@
 # By an ID or ID_LIKE of os-release: the command, and the names of packages that differ from Debian's.
 FAMILIES = {
     "debian": ("apt-get install", {}),
-    "rhel": ("dnf install", {"grub2-common": "grub2-tools"}),
-    "fedora": ("dnf install", {"grub2-common": "grub2-tools"}),
+    "rhel": ("dnf install", {"grub2-common": "grub2-tools", "iproute2": "iproute"}),
+    "fedora": ("dnf install", {"grub2-common": "grub2-tools", "iproute2": "iproute"}),
     "suse": ("zypper install", {"grub2-common": "grub2"}),
     "arch": ("pacman -S", {"grub2-common": "grub"}),
     "alpine": ("apk add", {"grub2-common": "grub"}),

@@ -3,6 +3,7 @@ Collects the values of the machine that are handed over to the kernel."""
 import re
 
 from . import facts as f
+from .distribution import install
 from .verdict import GRUB
 
 # Hosts, by a name in the DMI table, that are often set up to take a guest's reset for its end.
@@ -27,6 +28,9 @@ def _system(facts, verdict):
         verdict.stop(f"the processor is {facts.text('arch')}", "The kernel runs on x86-64 alone")
     if kind not in ("kvm", "qemu", "amazon", "google", "unknown", "none"):
         verdict.warn(f"the hypervisor is {kind}; only KVM and QEMU are tested")
+    if facts.lines("tools-missing"):
+        verdict.stop(f"missing here: {', '.join(facts.lines('tools-missing'))}",
+                     f"Install what has them: {install(facts, 'coreutils diffutils grep sed')}")
     ends = next((name for name in ENDS_AT_RESET if name.lower() in machine.lower()), None)
     if ends:
         verdict.warn(f"machines of {ends} may end at a reset of the guest, and then Linux does not come back",

@@ -3,6 +3,7 @@ Collects the values of the network that are handed over to the kernel."""
 from . import dhcp
 from . import facts as f
 from . import settings
+from .distribution import install
 from .text import number
 
 OTHER_NICS = {
@@ -17,6 +18,11 @@ OTHER_NICS = {
 
 
 def judge(facts, verdict):
+    if missing := next((name for name in ("route", "address", "neighbours") if not facts.holds(name)), None):
+        verdict.stop("the `ip` here cannot print JSON (ip -j), as BusyBox's cannot, so it is not known which addresses "
+                     "this machine has" if facts.has(missing) else "there is no `ip` here",
+                     f"Install it: {install(facts, 'iproute2')}")
+        return
     device = _nic(facts, verdict)
     if device:
         _network(facts, verdict, device)
@@ -26,12 +32,7 @@ def judge(facts, verdict):
 def _nic(facts, verdict):
     nic = f.nic(facts)
     if not nic:
-        if not facts.holds("route"):
-            verdict.stop("there is no `ip` tool, or no IPv4 default route",
-                         "Install iproute2; the machine needs an IPv4 default route")
-        else:
-            verdict.stop("no interface carries an IPv4 default route",
-                         "The kernel speaks IPv4 alone and needs a way out")
+        verdict.stop("no interface carries an IPv4 default route", "The kernel speaks IPv4 alone and needs a way out")
         return None
     verdict.say("NIC", f"{nic.name}: {nic.driver or 'no driver'}, {nic.transport}{', ' + nic.pci if nic.pci else ''}"
                        f"{', behind a bridge' if len(nic.path) > 1 else ''}, {nic.mac}, MTU {nic.mtu}, {nic.queues} "

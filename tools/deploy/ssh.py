@@ -1,9 +1,16 @@
 """Runs the scripts of remote/ on HOST through the system's own ssh, as root.
 
 A script needs nothing on HOST but POSIX sh, and no file there. A one-line loader reads it from standard input, and the
-rest of standard input is its data. So secrets never stand in an argument that `ps` would show."""
+rest of standard input is its data. So secrets never stand in an argument that `ps` would show.
+
+Script and settings are lines, with \\1 in place of each end of a line: `read` takes one line and no byte more (POSIX.1,
+"read"). `head -c` of BusyBox reads on in blocks, and swallows what follows. The image comes last, up to the end.
+
+A script has done its work if it ended with status 0. The loader then prints `done` and a word of this run, as the last
+line. A host that says nothing has done nothing."""
 import dataclasses
 import pathlib
+import secrets
 import shlex
 import subprocess
 import threading
@@ -19,9 +26,10 @@ LINE_BYTES_MAX = 2000                       # the part of a line of it that is s
 EXIT_NO_SUDO, EXIT_SUDO_ASKS, EXIT_SSH = 77, 78, 255
 
 # No newline and no `!`, so that csh and fish as login shells take it as well.
-LOADER = ('S=$(head -c "$1") || exit 1; shift; if test "$(id -u)" = 0; then exec sh -c "$S" peregrine "$@"; fi; '
-          f'command -v sudo >/dev/null || exit {EXIT_NO_SUDO}; sudo -n true 2>/dev/null || exit {EXIT_SUDO_ASKS}; '
-          'exec sudo -n sh -c "$S" peregrine "$@"')
+LOADER = ('IFS= read -r S && S=$(printf %s "$S" | tr "\\001" "\\012") || exit 1; D=$1; shift; '
+          f'if test "$(id -u)" = 0; then R=; else command -v sudo >/dev/null || exit {EXIT_NO_SUDO}; '
+          f'sudo -n true 2>/dev/null </dev/null || exit {EXIT_SUDO_ASKS}; R="sudo -n"; fi; '
+          '$R sh -c "$S" peregrine "$@" && echo "done $D"')
 
 
 class RemoteError(Exception):
@@ -30,6 +38,11 @@ class RemoteError(Exception):
     def __init__(self, message, status=None):
         super().__init__(message)
         self.status = status
+
+
+def as_line(data):
+    """Returns the bytes of a text as one line."""
+    return data.replace(b"\n", b"\1") + b"\n"
 
 
 PLACING = ("common", "grub")                 # scripts that use place.sh
@@ -53,18 +66,22 @@ class Host:
     def run(self, names, arguments=(), data=b"", *, timeout=300, show=None, output_bytes_max=OUTPUT_BYTES_MAX):
         """Runs remote scripts as one, as root; returns its standard output. `show` gets each line of its standard
         error, the steps, as they come, without control characters. Raises RemoteError, also if HOST says more than it
-        may."""
-        text = script(*names).encode()
-        line = shlex.join(["sh", "-c", LOADER, "peregrine", str(len(text)), *arguments])
+        may, or not that the script is done."""
+        done = secrets.token_hex(8)
+        line = shlex.join(["sh", "-c", LOADER, "peregrine", done, *arguments])
         process = subprocess.Popen(self.command(line), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
-        watch = _Watch(process, text + data, timeout, show, output_bytes_max)
+        watch = _Watch(process, as_line(script(*names).encode()) + data, timeout, show, output_bytes_max)
         output, errors = watch.finish()
         if watch.too_much:
             raise RemoteError(f"{self.name}: {watch.too_much}, and was cut off", process.returncode)
         status = process.returncode
-        if status == 0:
+        output, end, rest = output.rpartition(f"done {done}\n".encode())
+        if status == 0 and end and not rest:
             return output
+        if status == 0:
+            raise RemoteError(f"{self.name}: the shell there ended without a word that the script is done: what was "
+                              f"changed is not known. The command can be repeated", status)
         raise RemoteError(self._explain(status, errors, watch.timed_out, timeout), status)
 
     def _explain(self, status, errors, timed_out, timeout):

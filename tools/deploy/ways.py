@@ -6,7 +6,7 @@ judge_grub.py and judge_kexec.py say what stops each. state.py remembers where t
     kexec   nothing but /run, which is memory   any reset: nothing is armed"""
 import hashlib
 
-from .ssh import RemoteError
+from .ssh import RemoteError, as_line
 from .verdict import GRUB, KEXEC
 
 UNLOAD_SECONDS = 120                        # after a load: HOST unloads the kernel unless it is leaving Linux
@@ -40,10 +40,8 @@ class Kexec:
 
     def load(self, host, boot):
         image, text = boot.image, boot.text.encode()
-        arguments = [str(UNLOAD_SECONDS)]
-        for data in (image, text):
-            arguments += [str(len(data)), hashlib.sha256(data).hexdigest()]
-        host.run(["way", "kexec"], ["load", *arguments], image + text, timeout=300)
+        sums = [hashlib.sha256(data).hexdigest() for data in (image, text)]
+        host.run(["way", "kexec"], ["load", str(UNLOAD_SECONDS), *sums], as_line(text) + image, timeout=300)
 
 
 WAYS = {way.name: way for way in (Grub(), Kexec())}
@@ -66,4 +64,7 @@ def unload(way, host):
         answer = host.run(["way", way.name], ["unload"], timeout=60)
     except RemoteError as error:
         return f"{way.uncertain} ({error})"
-    return "" if answer.strip() == b"leaving" else way.unloaded
+    said = " / ".join(answer.decode(errors="replace").split("\n")).strip(" /")
+    if said == "leaving":
+        return ""
+    return f"{way.unloaded}. There it says: {said}" if said else way.unloaded

@@ -19,10 +19,12 @@ load)
 leave)
     # systemctl(1), reboot: it would start what another program has loaded for kexec, or another root.
     export SYSTEMCTL_SKIP_AUTO_KEXEC=1 SYSTEMCTL_SKIP_AUTO_SOFT_REBOOT=1
-    if has_systemd; then later 1 systemctl reboot; else later 1 reboot; fi ;;
+    if has_systemd; then later 1 aloud systemctl reboot; else later 1 aloud reboot; fi ;;
 unload)
     ! stopping || { echo leaving; exit 0; }
     case $(variable next_entry) in
-    peregrine*) with_environment unset next_entry || fail "grub-editenv could not disarm the entry" ;;
-    esac ;;
+    peregrine*) with_environment unset next_entry && [ -z "$(variable next_entry)" ] ||
+        fail "grub-editenv could not disarm the entry" ;;
+    esac
+    say_why ;;
 esac

@@ -1,6 +1,8 @@
-# Puts the kernel and its settings into /boot and one entry into GRUB's menu. Data on standard input: kernel, settings.
+# Puts the kernel and its settings into /boot and one entry into GRUB's menu. Data on standard input: the settings as a
+# line (ssh.py), then the kernel.
 # Arguments (after common.sh's): protocol kernel_bytes kernel_sha256 settings_bytes settings_sha256 accept_changes
 need_grub
+take_line() { IFS= read -r line && printf %s "$line" | tr '\001' '\012'; }
 protocol=$1 kernel_bytes=$2 kernel_hash=$3 settings_bytes=$4 settings_hash=$5 accept=$6
 case $protocol in
 multiboot2) kernel=$home/peregrine.elf ;;
@@ -14,7 +16,7 @@ if [ "$dry" = 0 ]; then
     sweep && mkdir "$incoming" || fail "/boot cannot be written; nothing was changed"
     trap 'rm -rf "$incoming"' EXIT
     trap 'exit 1' HUP INT TERM
-    head -c "$kernel_bytes" > "$incoming/kernel" && head -c "$settings_bytes" > "$incoming/settings" &&
+    take_line > "$incoming/settings" && cat > "$incoming/kernel" &&
         [ "$(hash_of "$incoming/kernel")" = "$kernel_hash" ] &&
         [ "$(hash_of "$incoming/settings")" = "$settings_hash" ] ||
         fail "the files arrived damaged, or /boot is full; nothing was changed"

@@ -1,7 +1,8 @@
 # Boots the kernel by kexec. Nothing is written outside of /run. Argument: load, leave or unload.
 #
-# load SECONDS BYTES SHA256 BYTES SHA256, with the image and its settings on standard input. The settings are the
-# initrd: a command line would be seen by all in ps. Linux copies both, so the files go as soon as they are loaded.
+# load SECONDS SHA256 SHA256, the sums of image and settings. On standard input: the settings as a line (ssh.py), then
+# the image. The settings are the initrd: a command line would be seen by all in ps. Linux copies both, so the files go
+# as soon as they are loaded.
 #
 # A kernel that is loaded waits for `leave`. If that does not come within SECONDS, as when the connection is lost, the
 # kernel is unloaded: systemd's next reboot would start it (systemctl(1), SYSTEMCTL_SKIP_AUTO_KEXEC).
@@ -12,19 +13,18 @@ unload() { kexec -u >&2; rm -rf "$home"; }
 unload_unless_left() { stopping || [ "$(cat "$mine")" != "$1" ] || unload; }
 # u remounts all file systems read-only, after its own time (Linux, Documentation/admin-guide/sysrq.rst).
 jump() { sync; echo u > "$ROOT/proc/sysrq-trigger"; sleep 1; kexec -e; }
-receive() {     # FILE BYTES SHA256
-    head -c "$2" > "$1" 2>/dev/null && [ "$(sha256sum < "$1")" = "$3  -" ]
-}
+take_line() { IFS= read -r line && printf %s "$line" | tr '\001' '\012'; }
+is_whole() { [ "$(sha256sum < "$1" | cut -d' ' -f1)" = "$2" ]; }        # FILE SHA256
 discard() { rm -rf "$home"; fail "$*"; }
 
 case $1 in
 load)
     ! loaded || fail "another kernel is loaded for kexec already: kexec -u unloads it"
-    umask 077
     rm -rf "$home"
     mkdir "$home" && echo $$ > "$mine" || discard "/run cannot be written"
     later "$2" unload_unless_left $$
-    receive "$home/image" "$3" "$4" && receive "$home/settings" "$5" "$6" ||
+    take_line > "$home/settings" && cat > "$home/image" && is_whole "$home/image" "$3" &&
+        is_whole "$home/settings" "$4" ||
         discard "image and settings arrived damaged, or /run is full"
     # kexec_file_load first: where signatures are asked for, it is the only one allowed.
     by_file=$(kexec -s -l "$home/image" --initrd="$home/settings" 2>&1) ||
@@ -36,11 +36,12 @@ load)
 leave)
     [ -e "$mine" ] && loaded || fail "the kernel is not loaded any more"
     if has_systemd; then
-        later 1 systemctl kexec
+        later 1 aloud systemctl kexec
     else
-        later 1 jump
+        later 1 aloud jump
     fi ;;
 unload)
     ! stopping || { echo leaving; exit 0; }
-    [ ! -e "$mine" ] || unload ;;
+    [ ! -e "$mine" ] || unload
+    say_why ;;
 esac

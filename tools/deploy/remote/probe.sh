@@ -40,6 +40,14 @@ file vendor /sys/class/dmi/id/sys_vendor
 file product /sys/class/dmi/id/product_name
 fact virtualisation systemd-detect-virt --vm
 
+# The tools of the other scripts; a BusyBox may be built without one of them.
+missing() {
+    for t in cat chmod cmp cp cut dd diff grep head ls mkdir mv od readlink rm sed sha256sum stat tail touch tr; do
+        has $t || echo $t
+    done
+}
+fact tools-missing missing
+
 # ---- the firmware
 firmware() { if [ -d "$ROOT/sys/firmware/efi" ]; then echo uefi; else echo bios; fi; }
 fact firmware firmware
@@ -53,7 +61,7 @@ if [ -d "$variables" ]; then
     # The entry that the firmware has booted names the loader's file, in UTF-16 among other bytes (§3.1.3).
     boot_current() {
         number=$(od -An -tu2 -j4 -N2 "$variables/BootCurrent-$global") &&
-            tr -cd '[:print:]' < "$variables/Boot$(printf %04X $((number)))-$global"
+            tr -cd '\040-\176' < "$variables/Boot$(printf %04X $((number)))-$global"
     }
     fact boot-current boot_current
     # the loader's name, UTF-16 of ASCII letters, after the attributes
@@ -136,7 +144,7 @@ if [ -n "$grub" ] && [ -n "$mkconfig" ]; then
     modules() { cd "$ROOT$grub/$platform" && ls | sed -n 's/\.mod$//p'; }
     fact grub-modules modules
     # grub-install puts modules and core image there at the same time: this one names the version of both.
-    core_version() { tr -c '[:print:]' '\n' < "$ROOT$grub/$platform/normal.mod" | grep -m 1 -E '^[0-9]+\.[0-9]+'; }
+    core_version() { tr -c '\040-\176' '\n' < "$ROOT$grub/$platform/normal.mod" | grep -m 1 -E '^[0-9]+\.[0-9]+'; }
     fact grub-core-version core_version
     signed() { [ "$platform" = x86_64-efi ] && first /usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed; }
     fact grub-signed signed
@@ -308,11 +316,12 @@ if has ip; then
         printf '#fact nic 0\n name=%s\n' "$device"
         content() { text=; [ ! -r "$2" ] || IFS= read -r text < "$2"; printf ' %s=%s\n' "$1" "$text"; }
         for property in address addr_assign_type mtu; do content $property "$link/$property"; done
-        printf ' path=%s\n' "$(readlink -f "$link/device" 2>/dev/null | sed "s|^$ROOT||")"
+        path=$(readlink -f "$link/device" 2>/dev/null)
+        printf ' path=%s\n' "${path#"$ROOT"}"
         printf ' driver=%s\n' "$(basename "$(readlink -f "$link/device/driver" 2>/dev/null)")"
         content features "$link/device/features"
         for property in vendor device revision; do content pci_$property "$link/device/../$property"; done
-        printf ' bus=%s\n' "$(basename "$(readlink -f "$link/device/../subsystem" 2>/dev/null)")"
+        printf ' bus=%s\n' "$(basename "$(readlink -f "${path%/*}/subsystem" 2>/dev/null)")"
         printf ' queues=%s\n' "$(ls "$link/queues" 2>/dev/null | grep -c '^rx-')"
         printf ' slaves=%s\n' "$(ls -d "$link"/lower_* 2>/dev/null | sed 's/.*lower_//' | tr '\n' ' ')"
     else
