@@ -192,8 +192,17 @@ def test_requests_behind_the_last_one_do_not_count(serve):
     assert [line["digits"] for line in finish(server) if line["kind"] == "submission"] == ["0", "9973"]
 
 
+@pytest.mark.parametrize("kind", ["output", "input"])
 @pytest.mark.parametrize("request_bytes, status", [
     (b"GARBAGE\r\n\r\n", 400),
+    (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),                      # a TLS hello
+    (b"GET / HTTP/9.9\r\nHost: x\r\n\r\n", 505),
+    (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505),
+    (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+    (b"GET / HTTP/1.10\r\nHost: x\r\n\r\n", 400),
+    (b"GET / http/1.1\r\nHost: x\r\n\r\n", 400),
+    (b"GET  / HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    (b"GET / HTTP/1.1\r\nHost: x\r\nX: a\x7fb\r\n\r\n", 400),
     (b"POST /submit?user=a HTTP/1.1\r\n\r\n", 400),                                         # no Host
     (b"POST /submit?user=a HTTP/1.1\r\nHost: x\r\n\r\n", 411),
     (b"POST /submit?user=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1x\r\n\r\n", 400),
@@ -212,9 +221,9 @@ def test_requests_behind_the_last_one_do_not_count(serve):
     (b"GET //[ HTTP/1.1\r\nHost: x\r\n\r\n", 400),
     (b"GET http://[::1 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
 ])
-def test_malformed_requests_are_refused_and_the_connection_ends(serve, request_bytes, status):
+def test_malformed_requests_are_refused_and_the_connection_ends(serve, kind, request_bytes, status):
     server = serve(begin="player")
-    with connect(server, "output") as sock, sock.makefile("rb") as file:
+    with connect(server, kind) as sock, sock.makefile("rb") as file:
         sock.sendall(request_bytes)
         assert read_reply(file)[0] == status
         assert read_reply(file) is None
@@ -234,6 +243,29 @@ def test_a_head_is_answered_without_a_body(serve, kind, targets):
                 pass
         sock.sendall(b"HEAD / HTTP/1.1\r\n\r\n")        # no Host: the last response
         assert file.read().endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("start", ["push", "wait"])
+def test_the_input_port_gives_digits_to_a_get_alone(serve, start, monkeypatch):
+    """A request that comes when the digits have begun unasked ends them: a response would stand among them."""
+    server = serve(start=start, interval_s=(0.01, 0.02))
+    for request, status in ((b"HEAD / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab", 405),
+                            (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab", 405),
+                            (b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n", 404), (b"GET / HTTP/1.2\r\nHost: x\r\n\r\n", 200)):
+        with connect(server, "input") as sock, sock.makefile("rb") as file:
+            sock.sendall(request)
+            assert file.readline().startswith(b"HTTP/1.1 %d " % status)
+            if status == 200:
+                assert len(file.read(1000)) == 1000
+            elif request[:4] == b"HEAD":
+                assert file.read().endswith(b"\r\n\r\n")
+    monkeypatch.setattr(servers, "PUSH_S", 0)
+    for request in (b"GARBAGE\r\n\r\n", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"):
+        with connect(server, "input") as sock, sock.makefile("rb") as file:
+            if start == "push":
+                assert len(file.read(200)) == 200
+            sock.sendall(request)
+            assert file.read().count(b"HTTP/1.1 ") == (0 if start == "push" else 1)
 
 
 def test_the_scheme_of_a_target_may_have_any_case(serve):

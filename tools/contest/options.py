@@ -13,7 +13,7 @@ class Options:
     burst: tuple = (50, 300)        # digits
     interval_s: tuple = (0.2, 0.5)
     body: str = "raw"               # raw | chunked
-    start: str = "push"             # push at connect | wait for the request
+    start: str = "push"             # push soon after connect | wait for the request
     begin: str = "now"              # the first burst: now | player (once an input connection is there)
     duration_s: float = 0           # length of the stream from its first burst; 0: no end
     bursts: int = 0                 # length of the stream in bursts, on any machine; 0: no end

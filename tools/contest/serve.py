@@ -39,7 +39,7 @@ def make_parser():
     add_stream(add)
     add("--digits", default="", metavar="RECORD", help="the bursts of a record, with their pauses, instead of new ones")
     add("--body", choices=("raw", "chunked"), default="raw", help="how the digits are framed")
-    add("--start", choices=("push", "wait"), default="push", help="send at connect, or wait for the request")
+    add("--start", choices=("push", "wait"), default="push", help="send 0.1 s after connect, or wait for the request")
     add("--begin", choices=("now", "player"), default="now", help="first burst: at once, or with the first player")
     add("--duration", type=bounded(float, 0, 1e9), default=0, dest="duration_s", metavar="S",
         help="seconds of digits (default: for ever)")

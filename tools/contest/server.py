@@ -24,6 +24,7 @@ from web import http
 READ_BYTES_MAX = 2048           # from a connection in one turn
 SERVED_A_TURN = 100             # reads and requests of one address: some 6 ms
 PAGE_COST = 50                  # requests; a page takes as long to make
+PUSH_S = 0.1                    # --start push: the time for a request, which may be malformed
 LOCKED_S = 0.001                # between two looks at a store that another program has locked
 
 
@@ -100,6 +101,11 @@ class ContestServer:
 
     def _greet(self, connection):
         if connection.kind == "input" and self.options.start == "push":
+            self.loop.after(PUSH_S, lambda: self.connections.guarded(connection, self._push, connection))
+
+    def _push(self, connection):
+        """Sends digits to who has asked for none."""
+        if connection.is_open and connection.parser and not (connection.live or connection.ending):
             self.digits.go_live(connection)
 
     def _serve_ready(self):
@@ -145,8 +151,8 @@ class ContestServer:
         connection.stamp_ns = before_ns if stamp_ns is None else clock.arrival_ns(stamp_ns, earliest_ns, before_ns)
         connection.drained = len(data) < READ_BYTES_MAX
         connection.exact = connection.kind == "output" and connection.took_one_segment(len(data))
-        if connection.parser and not connection.live:
-            connection.parser.feed(data)            # live input: the request, after we have begun
+        if connection.parser:
+            connection.parser.feed(data)
 
     def _take_requests(self, connection, share):
         """Takes requests that have been read. Returns false if some may be left."""
@@ -165,12 +171,15 @@ class ContestServer:
                 self._take_request(connection, request)
                 if not request.keep_alive:
                     connection.parser = None        # RFC 9112 §9.6: no request after this one counts
-            if parser.wants_continue:
+            if parser.wants_continue and not connection.live:
                 parser.wants_continue = False
                 self.connections.send(connection, b"HTTP/1.1 100 Continue\r\n\r\n")
         except http.BadRequest as error:
             connection.parser = None
-            self.judge.queue_malformed(connection, error)
+            if connection.live:
+                self.connections.finish(connection)
+            else:
+                self.judge.queue_malformed(connection, error)
         return not (connection.writing and connection.parser and parser.buffer)
 
     def _take_request(self, connection, request):
@@ -184,11 +193,14 @@ class ContestServer:
             self.connections.send(connection, page(self.game, self.connections, begun, request))
             if not request.keep_alive:
                 self.connections.finish(connection)
-        elif connection.live or connection.ending:
-            # A second request on the input port, or one after our FIN, would get no digits.
-            pass
-        elif request.method != "GET":
-            self.connections.send(connection, http.response(405, "GET only\n", keep_alive=False, method=request.method))
-            self.connections.finish(connection)
+        elif connection.ending:
+            connection.parser = None
+        elif request.method == "GET" and request.path == "/":
+            connection.parser = None        # a second request would get no digits
+            if not connection.live:
+                self.digits.go_live(connection)
         else:
-            self.digits.go_live(connection)
+            if not connection.live:         # a response would stand among the digits
+                status, line = (404, "the path is /\n") if request.method == "GET" else (405, "GET only\n")
+                self.connections.send(connection, http.response(status, line, keep_alive=False, method=request.method))
+            self.connections.finish(connection)

@@ -6,11 +6,12 @@ import urllib.parse
 HEAD_BYTES_MAX = 8192
 BODY_BYTES_MAX = 16384
 TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP/1\.([01])")
+LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP/1\.([0-9])")
+OTHER_VERSION = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP/[02-9]\.[0-9]")
 NO_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")      # RFC 9110 §5.5; a bare CR or LF too: RFC 9112 §2.2
 REASONS = {100: "Continue", 200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
            405: "Method Not Allowed", 411: "Length Required", 413: "Content Too Large", 429: "Too Many Requests",
-           431: "Head Too Large", 503: "Service Unavailable"}
+           431: "Head Too Large", 503: "Service Unavailable", 505: "HTTP Version Not Supported"}
 
 
 class BadRequest(Exception):
@@ -70,6 +71,8 @@ class RequestParser:
         first, *lines = bytes(self.buffer[:end]).split(b"\r\n")
         del self.buffer[:end + 4]
         match = LINE.fullmatch(first)
+        if not match and OTHER_VERSION.fullmatch(first):
+            raise BadRequest(505, "the version is not HTTP/1.1")        # RFC 9110 §15.6.6
         if not match:
             raise BadRequest(400, "the request line is malformed")
         self.method = match[1].decode()
@@ -88,13 +91,13 @@ class RequestParser:
                 raise BadRequest(400, "two Host headers")               # RFC 9112 §3.2
             headers[key] = text
         version_minor = int(match[3])
-        if version_minor == 1 and "host" not in headers:
+        if version_minor and "host" not in headers:
             raise BadRequest(400, "HTTP/1.1 needs a Host header")      # RFC 9112 §3.2
         path, query = self._target(match[2].decode("ascii"))
         connection = [word.strip(" \t") for word in headers.get("connection", "").lower().split(",")]
         self.head = (
             Request(self.method, path, query, b"",
-                    "close" not in connection and (version_minor == 1 or "keep-alive" in connection)),
+                    "close" not in connection and (version_minor > 0 or "keep-alive" in connection)),
             self._body_length(match[1], headers))
         self.wants_continue = headers.get("expect", "").lower() == "100-continue"
         return True
