@@ -108,20 +108,6 @@ static enum matcher_simd fastest(struct matcher *m, uint64_t tsc_khz, char *time
     return best;
 }
 
-/* Makes the burst that idle time rehearses the search with. */
-static void make_rehearsal(struct matcher *m, const char *const *moduli)
-{
-    for (uint32_t i = 0; i < m->modulus_count; i++) {
-        const uint32_t digits = m->moduli[i].digits;
-        if (m->moduli[i].method == MODULUS_NONE || digits > MATCHER_REHEARSAL_DIGITS)
-            continue;
-        memset(m->rehearsal, '7', MATCHER_REHEARSAL_DIGITS - digits);
-        memcpy(m->rehearsal + MATCHER_REHEARSAL_DIGITS - digits, moduli[i], digits);
-        if (m->moduli[i].method == MODULUS_FILTER)
-            break;
-    }
-}
-
 const char *matcher_init(struct matcher **matcher, const struct matcher_config *config)
 {
     static char message[256], times[192];
@@ -150,7 +136,7 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
     if (simd == MATCHER_SIMD_AUTO)
         simd = config->tsc_khz > 0 ? fastest(m, config->tsc_khz, times, sizeof times) : matcher_simd_best();
     matcher_setup(m, variants[simd].ops);
-    make_rehearsal(m, config->moduli);
+    m->rehearsal.digits_lately = MATCHER_REHEARSAL_DIGITS;
     m->stats = (struct matcher_stats){ .moduli = m->modulus_count,
                                        .simd = matcher_simd_name(simd),
                                        .simd_times = times };

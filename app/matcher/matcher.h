@@ -71,9 +71,10 @@ enum matcher_step matcher_next(struct matcher *matcher, struct matcher_answer *a
 /* Does one slice of idle work, at most 7 us, or 10 us while a modulus is added or if N is 1,024. Returns true while
  * there is more to do before the next burst. */
 bool matcher_prepare(struct matcher *matcher);
-/* Brings the path's code and tables back into the nearest caches when matcher_prepare is done, and rehearses the search
- * of a burst. Takes 1.2 us with the contest's moduli, up to 7 us with eight moduli and N = 1,024. */
-void matcher_warm(struct matcher *matcher);
+/* Does one slice of what keeps the path warm: brings tables back into the nearest caches, and rehearses the search of a
+ * burst as long as those of late. Takes 1.2 us with the contest's moduli, up to 7 us with any, or 10 us if N is 1,024.
+ * Returns false, and does nothing, if answers or slices of idle work are left. */
+bool matcher_warm(struct matcher *matcher);
 /* Hands out the next early answer found by matcher_prepare since the last burst, never one that was given before.
  * matcher_next does not report it again when its digits come. False: none now. matcher_prepare waits for this call with
  * each one that it finds, and the next burst must find it taken. */
@@ -99,6 +100,7 @@ struct matcher_stats {
     uint64_t candidates_refuted;       /* answers that were no multiples, by exact arithmetic off the path */
     uint64_t candidates_unchecked;     /* answers not checked exactly: too many, or the next burst came */
     uint64_t filter_overflows;         /* a modulus had too many candidates, and was hashed */
+    uint64_t rehearsals;               /* made-up bursts that were searched to their end */
     uint64_t early_right, early_wrong; /* early answers whose digits came, or came differently */
     const char *simd, *simd_times;     /* the variant at work; the variants' times, if they were compared */
 };

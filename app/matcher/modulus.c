@@ -20,7 +20,7 @@ bool modulus_read(struct matcher_modulus *modulus, const char *decimal)
         if (*decimal < '0' || *decimal > '9' || modulus->digits == MATCHER_MODULUS_DIGITS_MAX)
             return false;
         big_mul_add(&modulus->value, 10, (uint64_t)(*decimal - '0'));
-        modulus->digits++;
+        modulus->decimal[modulus->digits++] = (uint8_t)*decimal;
     }
     return big_bits(&modulus->value) <= MATCHER_MODULUS_BITS_MAX;
 }

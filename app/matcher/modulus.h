@@ -32,13 +32,14 @@ struct modulus_probe {
 
 struct matcher_modulus {
     enum modulus_method method;
-    uint32_t digits;       /* digits of M, and of its shortest answer */
-    uint32_t last_digits;  /* bits 0..9: digits that an answer may end in */
-    uint32_t exponents[2]; /* a and b for M = 2^a 5^b m */
-    uint32_t needs[2];     /* factors that an end needs: min(a, digits), min(b, digits) */
-    uint32_t tail_digits;  /* max(a, b) */
-    bool sure;             /* 64-bit fractions decide without a doubt */
-    uint64_t tolerance;    /* sums up to here are fractions that are 0 */
+    uint32_t digits;                             /* digits of M, and of its shortest answer */
+    uint32_t last_digits;                        /* bits 0..9: digits that an answer may end in */
+    uint32_t exponents[2];                       /* a and b for M = 2^a 5^b m */
+    uint32_t needs[2];                           /* factors that an end needs: min(a, digits), min(b, digits) */
+    uint32_t tail_digits;                        /* max(a, b) */
+    uint8_t decimal[MATCHER_MODULUS_DIGITS_MAX]; /* M in ASCII */
+    bool sure;                                   /* 64-bit fractions decide without a doubt */
+    uint64_t tolerance;                          /* sums up to here are fractions that are 0 */
     struct modulus_probe probe;
     _Alignas(64) uint64_t
         key_weights[MODULUS_PLACES + MODULUS_PAD]; /* [t]: fraction of u 10^-(t + 1) / m, rounded up */

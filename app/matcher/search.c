@@ -75,9 +75,12 @@ HOT static bool verify(struct matcher *m, uint32_t i, uint32_t start, uint32_t a
     return true;
 }
 
-/* Leaves a modulus with too many candidates to the hash, from this block on to the burst's end. */
+/* Leaves a modulus with too many candidates to the hash, from this block on to the burst's end. A rehearsal only drops
+ * the candidates, because the hash would leave another table. */
 static NOT_HOT void overflow(struct matcher *m, uint32_t i)
 {
+    if (m->rehearses)
+        return;
     ASSERT((m->search.hashed >> i & 1) == 0);
     m->search.hashed |= UINT32_C(1) << i;
     m->search.to_hash |= UINT32_C(1) << i;
@@ -156,6 +159,14 @@ HOT static void block_begin(struct matcher *m, uint32_t from)
     m->pass.part = FILTER_WHOLE;
 }
 
+void search_skip(struct matcher *m, uint32_t from, uint32_t to_hash, uint32_t taken)
+{
+    ASSERT(m->rehearses && from >= MATCHER_HISTORY && from < MATCHER_HISTORY + m->burst_count);
+    block_begin(m, from);
+    m->search.to_hash &= to_hash;
+    m->pass.taken = min_u32(taken, m->pass.needed);
+}
+
 HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
 {
     struct burst_search *s = &m->search;
@@ -171,7 +182,7 @@ HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
     m->burst_count = (uint32_t)count;
     m->stats.bursts++;
     m->stats.digits += count;
-    s->work_max = s->work + MATCHER_WORK_MAX / 2; /* the ring waits for the first matcher_next as well */
+    s->work_max = s->work + m->work_slice / 2; /* the ring waits for the first matcher_next as well */
     block_begin(m, MATCHER_HISTORY);
     if (m->window_any || (m->window_multiple && m->text[MATCHER_HISTORY] == '0'))
         verify_window(m);
@@ -231,7 +242,7 @@ HOT enum matcher_step matcher_next(struct matcher *m, struct matcher_answer *ans
     struct burst_search *s = &m->search;
     if (!s->open)
         return MATCHER_DONE;
-    s->work_max = s->work + MATCHER_WORK_MAX;
+    s->work_max = s->work + m->work_slice;
     for (;;) {
         while (s->given < s->queued)
             if (pair_give(m, answer))

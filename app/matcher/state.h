@@ -26,17 +26,22 @@ enum {
     MATCHER_WORK_MAX = 8000,   /* work between two returns of matcher_next */
 
     /* Prices of work: about nanoseconds at 2.5 GHz. */
-    WORK_END = 3,     /* an end, by the hash */
-    WORK_START = 3,   /* a start with the end's residue */
-    WORK_PAIR = 4,    /* an answer put into the queue */
-    WORK_TAIL = 7,    /* a tail, by its place or by a run's list */
-    WORK_DIGIT = 2,   /* a digit taken into a table */
-    WORK_SUMMED = 4,  /* the digits that a vector sums up for a unit of work */
-    WORK_PROBED = 10, /* digits of a probe that a pass takes for a unit */
+    WORK_END = 3,      /* an end, by the hash */
+    WORK_START = 3,    /* a start with the end's residue */
+    WORK_PAIR = 4,     /* an answer put into the queue */
+    WORK_TAIL = 7,     /* a tail, by its place or by a run's list */
+    WORK_DIGIT = 2,    /* a digit taken into a table */
+    WORK_SUMMED = 4,   /* the digits that a vector sums up for a unit of work */
+    WORK_PROBED = 10,  /* digits of a probe that a pass takes for a unit */
+    WORK_MODULUS = 40, /* a modulus that begins with a block */
+    WORK_COUNTED = 2,  /* steps of counting factors for a unit */
+    WORK_MOVED = 2,    /* entries of a run's list that are moved for a unit */
 
-    MATCHER_CHECKS_MAX = 16,        /* answers of a burst that are checked exactly */
-    MATCHER_PENDING_MAX = 32,       /* early answers whose digits have not come yet */
-    MATCHER_REHEARSAL_DIGITS = 128, /* the length of a burst whose memory is fetched */
+    MATCHER_CHECKS_MAX = 16,  /* answers of a burst that are checked exactly */
+    MATCHER_PENDING_MAX = 32, /* early answers whose digits have not come yet */
+    /* A burst of this length fits into a table of residues after idle work. */
+    MATCHER_ROOM_DIGITS = 1024,
+    MATCHER_REHEARSAL_DIGITS = 128, /* the made-up burst's length before the first burst */
 };
 
 /* A substring that is a multiple: text indices. */
@@ -63,15 +68,23 @@ struct tail_run {
 
 /* The hash's search through the block for one modulus. The walk is that of one end. */
 struct hash_search {
-    bool active, walking;
+    bool active;
+    enum {
+        HASH_ENDS,      /* to the next end */
+        HASH_STARTS,    /* to the end's next start */
+        HASH_TAIL,      /* the end has a start, and the modulus a tail */
+        HASH_SHORT,     /* the run's starts that are shorter than the tail are being listed */
+        HASH_LEVEL,     /* the run's starts on the end's level are being listed */
+        HASH_RUN_BEGIN, /* all are listed */
+        HASH_RUN,       /* to the next start that is an answer */
+    } step;
     uint32_t modulus;
+    uint32_t dropped;                                        /* words of `found` without the ends that the tails drop */
     uint64_t found[FILTER_BLOCK_DIGITS / HASH_BLOCK_DIGITS]; /* ends that may have a start */
     uint32_t end;
     struct hash_walk walk;
-    /* The modulus has a tail, and its run is that of the end. The last `listed` starts of the run's list may be answers
-     * of the end, and have not been looked at yet. */
-    bool tail_known;
-    uint32_t listed;
+    uint32_t length; /* HASH_LEVEL: of the next start to look at */
+    uint32_t listed; /* HASH_RUN: starts of the run's list that are left */
 };
 
 /* The search of a burst, block by block: search.c. */
@@ -90,7 +103,7 @@ struct burst_search {
     struct matcher_pair queue[MATCHER_QUEUE_MAX];
 };
 
-enum idle_step { IDLE_CHECK, IDLE_MODULI, IDLE_CACHE, IDLE_EARLY, IDLE_DONE };
+enum idle_step { IDLE_CHECK, IDLE_MODULI, IDLE_CACHE, IDLE_TAILS, IDLE_EARLY, IDLE_DONE };
 
 /* The shortest completion of a candidate: `count` digits, 0 if it has none. */
 struct early_completion {
@@ -116,6 +129,19 @@ struct early_answers {
     uint8_t text[MATCHER_N_DIGITS_MAX];
 };
 
+/* The made-up burst that idle time searches: warm.c. */
+struct rehearsal {
+    uint32_t digits_lately; /* the longest burst of late; each further one takes a sixteenth off */
+    uint32_t modulus;       /* the one whose number ends the burst */
+    uint32_t random;        /* draws the digits before: equal ones may be many answers */
+    uint32_t piece;         /* the latest piece of memory that was fetched */
+    /* The place at which the next slice goes on: the block, the moduli that are to be hashed there, the probes that
+     * were taken. From 0, a new burst is drawn. */
+    uint32_t from, to_hash, taken;
+    uint32_t digits;
+    uint8_t text[MATCHER_ROOM_DIGITS];
+};
+
 /* The words that each burst reads or writes stand first. */
 struct matcher {
     _Alignas(64) const struct simd_ops *ops;
@@ -127,6 +153,8 @@ struct matcher {
     /* Bits: filtered moduli that the next burst hashes, because they have more candidates than are listed, or because
      * the filter is being made again. */
     uint32_t window_hashed;
+    bool rehearses;      /* the burst is made up */
+    uint64_t work_slice; /* work between two returns of matcher_next */
     enum idle_step idle_step;
     uint32_t idle_modulus;
     uint32_t burst_count;
@@ -152,7 +180,7 @@ struct matcher {
      * ends that share an entry never meet. */
     uint64_t burst_mark;
     uint64_t queued_pairs[MATCHER_QUEUED_ENDS * (1 + MATCHER_N_DIGITS_MAX / 64)];
-    uint8_t rehearsal[MATCHER_REHEARSAL_DIGITS]; /* digits that end in a modulus; zeros: none fits */
+    struct rehearsal rehearsal;
     _Alignas(64) uint8_t text[MATCHER_TEXT_DIGITS];
     _Alignas(64) uint32_t row[MATCHER_TEXT_DIGITS]; /* the text in words, as the variant wants them */
 };
@@ -167,12 +195,22 @@ static inline uint64_t matcher_stream_position(const struct matcher *m, uint32_t
 /* Makes a modulus' table of residues end at a text index, with room for more digits. The table goes on if it can, so
  * that each digit is taken once; else it begins again with the n digits before. */
 void matcher_hash_to(struct matcher *m, uint32_t modulus, uint32_t text_index, uint32_t room);
+/* Returns the words of an end in queued_pairs: a mark, then bits. */
+static inline uint32_t matcher_pair_words(uint32_t n) { return 1 + (n + 255) / 256 * 4; }
+/* Takes up to HASH_BLOCK_DIGITS further digits into the tails, towards text index `to`; they begin so that they serve
+ * the ends after `from`. Returns true while there are more. */
+bool matcher_tails_to(struct matcher *m, uint32_t from, uint32_t to);
 /* Queues a pair that a modulus divides, unless it has been queued in this burst. */
 void matcher_pair_add(struct matcher *m, uint32_t modulus, uint32_t start, uint32_t end);
 /* Hashes a modulus over the block at work. */
 void hash_search_begin(struct matcher *m, uint32_t modulus);
 /* Queues the answers of the next end that has some, while there is room, up to work_max. */
 void hash_search_continue(struct matcher *m);
+
+/* search.c */
+
+/* Goes on at a block as if all had been searched but the probes after the first `taken` ones and some moduli's hash. */
+void search_skip(struct matcher *m, uint32_t from, uint32_t to_hash, uint32_t taken);
 
 /* early.c */
 

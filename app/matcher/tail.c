@@ -6,6 +6,7 @@
 #define INLINED static inline __attribute__((always_inline))
 
 static const uint32_t word_factors[TAIL_PRIMES] = { 60, 26 };
+static const uint64_t fifth = UINT64_C(0xcccccccccccccccd); /* 1/5 modulo 2^64 */
 
 void tails_provide(struct tails *t, uint32_t prime, uint32_t factors)
 {
@@ -15,6 +16,7 @@ void tails_provide(struct tails *t, uint32_t prime, uint32_t factors)
         return;
     t->words[prime] = words;
     t->first = t->next = 0;
+    memset(t->pair, 0, sizeof t->pair); /* their factors were counted up to fewer words */
 }
 
 /* Appends a digit to a number. The prime is known when this is compiled. */
@@ -25,6 +27,21 @@ INLINED void number_append(uint64_t *number, uint32_t words, uint32_t prime, uin
         const uint64_t product = number[w] * 10 + digit;
         digit = product / base;
         number[w] = product % base;
+    }
+}
+
+/* Appends up to 18 digits at once to a number in words to the base 2^60. */
+static void number_append_many(uint64_t *number, uint32_t words, const uint8_t *digits, uint32_t count)
+{
+    uint64_t value = 0, power = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        value = value * 10 + (uint64_t)(digits[i] - '0');
+        power *= 10;
+    }
+    for (uint32_t w = 0; w < words; w++) {
+        const unsigned __int128 product = (unsigned __int128)number[w] * power + value;
+        value = (uint64_t)(product >> 60);
+        number[w] = (uint64_t)product & (BIT(60) - 1);
     }
 }
 
@@ -47,9 +64,18 @@ void tails_restart(struct tails *t, uint64_t place)
     ASSERT(place > 0);
     t->first = t->next = place;
     memset(t->number, 0, sizeof t->number);
+    t->fifths = 1;
     *tails_at(t, place) = (struct tail_place){ .zeros = 0 };
     for (uint32_t p = 0; p < TAIL_PRIMES; p++)
         tails_at(t, place)->factors[p] = (uint16_t)(t->words[p] * word_factors[p]);
+}
+
+/* Returns the unit of a place, without its power of 5. */
+static uint64_t number_unit(const uint64_t *number, uint32_t words, uint32_t factors)
+{
+    const uint32_t w = factors / TAIL_UNIT_BITS, bit = factors % TAIL_UNIT_BITS;
+    const uint64_t low = w < words ? number[w] >> bit : 0;
+    return w + 1 < words ? low | number[w + 1] << (TAIL_UNIT_BITS - bit) : low;
 }
 
 /* Takes digits for one prime. The factors of a number with a last digit that is not 0 are few, unless the digits before
@@ -65,7 +91,10 @@ INLINED void take(struct tails *t, const uint8_t *digits, uint32_t count, uint32
             factors = min_u32(factors + 1, most);
         else
             factors = digit % (prime == 0 ? 2 : 5) == 0 ? number_factors(t->number[prime], words, prime) : 0;
-        tails_at(t, t->next + i + 1)->factors[prime] = (uint16_t)factors;
+        struct tail_place *place = tails_at(t, t->next + i + 1);
+        place->factors[prime] = (uint16_t)factors;
+        if (prime == 0)
+            place->unit = number_unit(t->number[0], words, factors) * (t->fifths *= fifth);
     }
 }
 
@@ -82,21 +111,54 @@ void tails_take(struct tails *t, const uint8_t *digits, uint32_t count)
     t->next += count;
 }
 
-/* Counts the factors of a substring, and remembers them with the place after its last digit that is not 0. */
+/* Counts the factors of a substring that does not end in 0. */
+INLINED uint32_t count_factors(const struct tails *t, uint32_t prime, const uint8_t *digits, uint32_t count)
+{
+    enum { MANY = 18 };
+    const uint32_t words = t->words[prime];
+    uint64_t number[TAIL_WORDS_MAX] = { 0 };
+    for (uint32_t i = 0, part; i < count; i += part) {
+        part = prime == 0 ? min_u32(count - i, MANY) : 1;
+        if (prime == 0)
+            number_append_many(number, words, digits + i, part);
+        else
+            number_append(number, words, prime, (uint64_t)(digits[i] - '0'));
+    }
+    return number_factors(number, words, prime);
+}
+
+/* Returns the factors of a substring, counted or remembered. */
 INLINED uint32_t pair_factors(struct tails *t, uint32_t prime, const uint8_t *digits, uint32_t count, uint64_t end)
 {
-    const uint32_t zeros = tails_at(t, end)->zeros, words = t->words[prime];
+    const uint32_t zeros = tails_at(t, end)->zeros;
     ASSERT(zeros < count);
     count -= zeros;
-    struct tail_place *last = tails_at(t, end - zeros);
-    if (last->pair_digits[prime] != count) {
-        uint64_t number[TAIL_WORDS_MAX] = { 0 };
-        for (uint32_t i = 0; i < count; i++)
-            number_append(number, words, prime, (uint64_t)(digits[i] - '0'));
-        last->pair_digits[prime] = (uint16_t)count;
-        last->pair_factors[prime] = (uint16_t)number_factors(number, words, prime);
+    end -= zeros;
+    t->steps += TAIL_PAIRS;
+    for (uint32_t k = 0; k < TAIL_PAIRS; k++)
+        if (t->pair[k].end == end && t->pair[k].count == count && t->pair[k].prime == prime)
+            return t->pair[k].factors + zeros;
+    t->steps += count * t->words[prime];
+    const uint32_t factors = count_factors(t, prime, digits, count), k = t->pair_next++ % TAIL_PAIRS;
+    t->pair[k].end = end;
+    t->pair[k].count = (uint16_t)count;
+    t->pair[k].prime = (uint16_t)prime;
+    t->pair[k].factors = (uint16_t)factors;
+    return factors + zeros;
+}
+
+/* Returns the factors of a substring between two places on one level, or at least `enough`. */
+INLINED uint32_t level_factors(struct tails *t, uint32_t prime, uint32_t enough, const uint8_t *digits, uint32_t count,
+                               uint64_t end)
+{
+    if (prime == 0) {
+        const struct tail_place *place = tails_at(t, end);
+        const uint64_t difference = place->unit - tails_at(t, end - count)->unit;
+        const uint32_t further = (uint32_t)__builtin_ctzll(difference | BIT(TAIL_UNIT_BITS));
+        if (further < TAIL_UNIT_BITS || place->factors[0] + further >= enough)
+            return place->factors[0] + further;
     }
-    return last->pair_factors[prime] + zeros;
+    return pair_factors(t, prime, digits, count, end);
 }
 
 uint32_t tails_missing(struct tails *t, const uint32_t exponents[TAIL_PRIMES], const uint8_t *digits, uint32_t count,
@@ -109,7 +171,7 @@ uint32_t tails_missing(struct tails *t, const uint32_t exponents[TAIL_PRIMES], c
         const uint32_t of_end = tails_at(t, end)->factors[p], of_start = tails_at(t, end - count)->factors[p] + count;
         uint32_t factors = min_u32(of_end, of_start);
         if (of_end == of_start && of_end < exponents[p])
-            factors = pair_factors(t, p, digits, count, end);
+            factors = level_factors(t, p, exponents[p], digits, count, end);
         if (factors < exponents[p])
             missing = max_u32(missing, exponents[p] - factors);
     }

@@ -8,17 +8,21 @@
 #include "app/matcher/matcher.h"
 
 enum {
-    TAIL_PRIMES = 2,      /* 2 and 5 */
-    TAIL_WORDS_MAX = 9,   /* enough for 2^511 and for 5^220: a word holds 2^60 or 5^26 */
-    TAIL_PLACES = 1 << 11 /* a window, a block, and a power of two */
+    TAIL_PRIMES = 2,       /* 2 and 5 */
+    TAIL_WORDS_MAX = 9,    /* enough for 2^511 and for 5^220: a word holds 2^60 or 5^26 */
+    TAIL_PLACES = 1 << 11, /* a window, a block, and a power of two */
+    TAIL_PAIRS = 64,       /* substrings whose counted factors are remembered */
+    TAIL_UNIT_BITS = 60,
+    TAIL_STEPS_MAX = TAIL_PAIRS + TAIL_WORDS_MAX * TAIL_WORDS_MAX * TAIL_UNIT_BITS,
 };
 
 /* The number that all digits before a place write. */
 struct tail_place {
     uint16_t zeros;                /* count of the number's trailing zeros */
     uint16_t factors[TAIL_PRIMES]; /* the number's factors, at most as many as the words hold */
-    /* The factors of the substring from a start this far back to the place, if they had to be counted. */
-    uint16_t pair_digits[TAIL_PRIMES], pair_factors[TAIL_PRIMES];
+    /* The number without its factors 2, times 5^-place, modulo 2^60. If two places are on one level, the factors of the
+     * difference are further factors of the substring between them: Y(j) - 10^L Y(i) = 2^F(j) 5^j (unit j - unit i). */
+    uint64_t unit;
 };
 
 /* Places are those of struct matcher. Digits before the place `first` count as zeros. */
@@ -28,6 +32,14 @@ struct tails {
     /* The number that all digits write, modulo a power of each prime: words to the base 2^60 or 5^26, the least
      * significant first. */
     uint64_t number[TAIL_PRIMES][TAIL_WORDS_MAX];
+    uint64_t fifths; /* 5^-next modulo 2^64, if that is 1 at `first` */
+    uint64_t steps;  /* steps of counting so far */
+    /* Substrings whose factors have been counted of late: other moduli need not count them again. */
+    struct {
+        uint64_t end; /* 0: none */
+        uint16_t count, prime, factors;
+    } pair[TAIL_PAIRS];
+    uint32_t pair_next;
     struct tail_place place[TAIL_PLACES];
 };
 
@@ -47,6 +59,7 @@ static inline bool tails_admit(const struct tail_place *end, const uint32_t need
     return (end->factors[0] >= needs[0]) & (end->factors[1] >= needs[1]);
 }
 /* Returns how many zeros must follow a substring before 2^exponents[0] 5^exponents[1] divides it: 0 if that divides it
- * already. `digits` are the substring's, and the first one is not 0. `end` is the place after the last one. */
+ * already. `digits` are the substring's, and the first one is not 0. `end` is the place after the last one. `steps`
+ * grows by the digits and words that must be counted for that, if there are any: TAIL_STEPS_MAX at most. */
 uint32_t tails_missing(struct tails *tails, const uint32_t exponents[TAIL_PRIMES], const uint8_t *digits,
                        uint32_t count, uint64_t end);

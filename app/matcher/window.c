@@ -3,8 +3,6 @@
 #include "app/matcher/state.h"
 #include "base/assert.h"
 
-enum { ROOM_DIGITS = 1024 }; /* the length of a burst that fits into a table of residues */
-
 void matcher_window_begin(struct matcher *m)
 {
     m->idle_step = IDLE_CHECK;
@@ -18,7 +16,10 @@ void matcher_window_begin(struct matcher *m)
 /* Makes the end of the burst the window. */
 static void shift_window(struct matcher *m)
 {
+    struct rehearsal *r = &m->rehearsal;
     early_settle(m);
+    if (m->burst_count > 0)
+        r->digits_lately = max_u32(m->burst_count, r->digits_lately - r->digits_lately / 16);
     memmove(m->text, m->text + m->burst_count, MATCHER_HISTORY);
     m->burst_at += m->burst_count;
     m->burst_count = 0;
@@ -44,7 +45,7 @@ static void prepare_modulus(struct matcher *m, uint32_t i)
         m->stats.filter_overflows++;
     }
     if (((m->window_hashed | m->hash_moduli) >> i & 1) != 0) {
-        matcher_hash_to(m, i, MATCHER_HISTORY, ROOM_DIGITS);
+        matcher_hash_to(m, i, MATCHER_HISTORY, MATCHER_ROOM_DIGITS);
         return;
     }
     for (uint32_t k = 0; k < w->count; k++) {
@@ -53,6 +54,15 @@ static void prepare_modulus(struct matcher *m, uint32_t i)
         m->window_any |= !multiple;
         m->window_multiple |= multiple;
     }
+}
+
+/* Returns true if the next burst hashes a modulus with a tail. */
+static bool hashes_tails(const struct matcher *m)
+{
+    bool has_tail = false;
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        has_tail |= ((m->hash_moduli | m->window_hashed) >> i & 1) != 0 && m->moduli[i].tail_digits > 1;
+    return has_tail;
 }
 
 void matcher_window_step(struct matcher *m)
@@ -72,6 +82,9 @@ void matcher_window_step(struct matcher *m)
         if (filter_ready(&m->filter) && m->filter.cached < m->filter.cache_vectors)
             m->ops->fill_cache(&m->filter, m->row + MATCHER_HISTORY, m->filter.cached++);
         else
+            m->idle_step = IDLE_TAILS;
+    } else if (m->idle_step == IDLE_TAILS) {
+        if (!hashes_tails(m) || !matcher_tails_to(m, MATCHER_HISTORY, MATCHER_HISTORY))
             m->idle_step = m->early_risk > 0 ? IDLE_EARLY : IDLE_DONE;
     } else if (!early_step(m)) {
         m->idle_step = IDLE_DONE;
@@ -104,6 +117,7 @@ void matcher_setup(struct matcher *m, const struct simd_ops *ops)
     m->ops = ops;
     m->hash_moduli = m->burst_count = 0;
     m->burst_at = 0;
+    m->work_slice = MATCHER_WORK_MAX;
     memset(&m->search, 0, offsetof(struct burst_search, queue));
     m->search.earned = MATCHER_CREDIT_MAX;
     memset(&m->tails, 0, sizeof m->tails);

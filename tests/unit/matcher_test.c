@@ -512,17 +512,33 @@ static void assert_hash_equal(const struct matcher_hash *hash, const struct matc
     assert_memory_equal(hash->newest, before->newest, sizeof hash->newest);
 }
 
-/* Warms a matcher, and checks that the rehearsal's answer of `answer_digits` digits was the last that was found, and
- * that the state is what it was. */
-static void assert_warm_rehearses(struct matcher *m, uint32_t answer_digits)
+/* Returns true if a pair has been queued in the latest burst. */
+static bool was_queued(const struct matcher *m, uint32_t end, uint32_t length)
+{
+    const uint64_t *of_end = &m->queued_pairs[end % MATCHER_QUEUED_ENDS * matcher_pair_words(m->n)];
+    return of_end[0] == m->burst_mark + end && (of_end[1 + (length - 1) / 64] >> (length - 1) % 64 & 1) != 0;
+}
+
+/* Warms a matcher until a made-up burst of `digits` has been searched to its end. Checks that the answer with which it
+ * ends was found if its modulus is filtered and has no tail, and that the state is what it was. Returns the number of
+ * slices. */
+static uint32_t assert_warm_rehearses(struct matcher *m, uint32_t digits)
 {
     static struct matcher before;
+    uint32_t slices = 0;
+    bool found = false;
+    const uint64_t rehearsals = m->stats.rehearsals;
     memcpy(&before, m, sizeof before);
-    m->search.queue[0] = (struct matcher_pair){ 0, 0, 0 };
-    matcher_warm(m);
-    assert_int_equal(m->search.queue[0].end, MATCHER_HISTORY + MATCHER_REHEARSAL_DIGITS);
-    assert_int_equal(m->search.queue[0].end - m->search.queue[0].start, answer_digits);
-    assert_memory_equal(m, &before, offsetof(struct matcher, search) + offsetof(struct burst_search, queue));
+    for (; m->stats.rehearsals == rehearsals; slices++) {
+        assert_true(slices < 200 && matcher_warm(m));
+        before.stats.rehearsals = m->stats.rehearsals;
+        assert_memory_equal(m, &before, offsetof(struct matcher, search) + offsetof(struct burst_search, queue));
+        const struct matcher_modulus *c = &m->moduli[m->rehearsal.modulus];
+        found |= c->method != MODULUS_FILTER || c->tail_digits > 1
+                 || was_queued(m, MATCHER_HISTORY + digits, c->digits);
+    }
+    assert_true(found);
+    assert_int_equal(m->rehearsal.digits, digits);
     assert_memory_equal(m->window, before.window, sizeof m->window);
     assert_int_equal(m->check_count, 0);
     assert_memory_equal(&m->early_answers, &before.early_answers, sizeof m->early_answers);
@@ -532,20 +548,76 @@ static void assert_warm_rehearses(struct matcher *m, uint32_t answer_digits)
     assert_memory_equal(&m->filter, &before.filter, sizeof m->filter);
     assert_memory_equal(m->text, before.text, MATCHER_HISTORY);
     assert_memory_equal(m->row, before.row, MATCHER_HISTORY * sizeof m->row[0]);
+    assert_memory_equal(&m->tails, &before.tails, offsetof(struct tails, place));
     matcher_check_state(m);
+    return slices;
 }
 
 TEST(matcher_warm_rehearses_an_answer_and_puts_the_state_back)
 {
-    struct matcher *m = matcher_of(256, "104648257118348370704723119", "823");
-    answers_of(m, "2718281828459045235360287471352662497757");
-    assert_warm_rehearses(m, 27);
-    /* Hashed moduli alone: the last one's answer comes after all others. */
-    m = matcher_of(256, "30011", "1000003");
+    struct matcher *m = matcher_of(256, "104648257118348370704723119", "30011");
     for (int i = 0; i < 100; i++) { /* the tables begin again in between */
         answers_of(m, "27182818284590452353602874713526624977570000000");
-        assert_warm_rehearses(m, 7);
+        assert_in_range(assert_warm_rehearses(m, m->rehearsal.digits_lately), 1, 2);
     }
+    assert_int_equal(m->rehearsal.digits_lately, 47); /* MATCHER_REHEARSAL_DIGITS are forgotten */
+    assert_null(matcher_add(m, "1000000007"));        /* one that is added takes its turn, too */
+    while (matcher_prepare(m))
+        continue;
+    for (uint32_t i = 0; i < 3; i++)
+        assert_warm_rehearses(m, 47);
+}
+
+/* Warms for each N and length of bursts, and for moduli of each method, some of which overflow. Some bursts spend all
+ * credit, or leave more candidates in the window than are listed. */
+TEST(matcher_warm_rehearses_with_any_moduli_after_any_burst)
+{
+    static const struct {
+        uint32_t n;
+        const char *moduli[MATCHER_MODULUS_COUNT_MAX];
+    } rows[] = {
+        { 4, { "99991", "823" } },
+        { 4, { "99991", "99989" } }, /* none has an answer */
+        { 256,
+          { "20220217214410", "104648257118348370704723119", "125000000000000140750000000000052207500000000006359661",
+            "823" } },
+        { 1024, { "20220217214410", "104648257118348370704723119", "1024", "9765625" } },
+        { 1024,
+          { "6703903964971298549787012499102923063739682910296196688861780721860882015036773488400937149083451713845015"
+            "929093243025426876941405973284973216824503042048",
+            "5934726676209741757617325506020475406646728515625", "1000000000000000000000000000000",
+            "1267650600228229401"
+            "496703205376",
+            "6553600000001", "6553600000003", "6553600000007", "6553600000009" } },
+    };
+    static const uint32_t lengths[] = { 1, 32, 256, 300, 1000, 3000 };
+    static char burst[3001];
+    for (size_t row = 0; row < ARRAY_COUNT(rows); row++)
+        for (size_t k = 0; k < ARRAY_COUNT(lengths); k++) {
+            struct matcher_config config = { .n_digits_max = rows[row].n };
+            struct matcher_answer answer;
+            struct matcher *m;
+            memcpy(config.moduli, rows[row].moduli, sizeof config.moduli);
+            while (config.modulus_count < MATCHER_MODULUS_COUNT_MAX && config.moduli[config.modulus_count] != NULL)
+                config.modulus_count++;
+            assert_null(matcher_init(&m, &config));
+            for (uint32_t round = 0; round < 12; round++) {
+                random_state = round;
+                for (uint32_t i = 0; i < lengths[k]; i++)
+                    burst[i] = (char)(round % 3 == 2 ? '0' : '0' + random_below(10));
+                matcher_begin(m, (const uint8_t *)burst, lengths[k]);
+                while (matcher_take(m, &answer))
+                    continue;
+                while (matcher_prepare(m))
+                    continue;
+                const uint32_t lately = min_u32(m->rehearsal.digits_lately, MATCHER_ROOM_DIGITS);
+                const struct matcher_modulus *next = &m->moduli[(m->rehearsal.modulus + 1) % m->modulus_count];
+                if (next->method == MODULUS_NONE)
+                    next = &m->moduli[(m->rehearsal.modulus + 2) % m->modulus_count];
+                const uint32_t least = next->method == MODULUS_NONE ? 0 : next->digits;
+                assert_warm_rehearses(m, lately > least ? lately : least);
+            }
+        }
 }
 
 static void assert_unchanged_by_warm(struct matcher *m)
@@ -555,11 +627,11 @@ static void assert_unchanged_by_warm(struct matcher *m)
     memcpy(&before, m, sizeof before);
     assert_true(!m->search.open || !matcher_prepare(m));
     assert_true(m->search.open || matcher_next(m, &answer) == MATCHER_DONE);
-    matcher_warm(m);
+    assert_false(matcher_warm(m));
     assert_memory_equal(m, &before, sizeof before);
 }
 
-/* Calls while an answer waits, while idle work is left, and with a modulus that is too long for n. */
+/* Calls while an answer waits, and while idle work is left. */
 TEST(matcher_warm_and_prepare_have_nothing_to_do)
 {
     struct matcher *m = matcher_of(6, "99991", NULL);
@@ -572,10 +644,6 @@ TEST(matcher_warm_and_prepare_have_nothing_to_do)
         assert_true(matcher_take(m, &answer) && !matcher_take(m, &answer));
         assert_unchanged_by_warm(m);
     }
-    m = matcher_of(4, "99991", NULL);
-    while (matcher_prepare(m))
-        continue;
-    assert_unchanged_by_warm(m);
 }
 
 TEST(matcher_warm_ends_soon_if_every_place_has_an_answer)
@@ -584,7 +652,8 @@ TEST(matcher_warm_ends_soon_if_every_place_has_an_answer)
     static struct matcher before;
     answers_of(m, "271828");
     memcpy(&before, m, sizeof before);
-    matcher_warm(m);
+    assert_true(matcher_warm(m));
+    before.stats.rehearsals = m->stats.rehearsals;
     assert_memory_equal(m, &before, offsetof(struct matcher, search) + offsetof(struct burst_search, queue));
     assert_hash_equal(&m->table[0], &before.table[0]);
     matcher_check_state(m);
