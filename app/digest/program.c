@@ -39,17 +39,20 @@ static const char *prepare(const struct program_machine *machine)
 }
 
 /* Fetches the lines of the latest client: the next request is often the same client's. */
-static void warm_up(uint64_t now_ns)
+static bool warm_up(uint64_t now_ns)
 {
     (void)now_ns;
     digest_server_warm();
+    return true;
 }
 
-static void rehearse(uint64_t now_ns)
+static bool rehearse(uint64_t now_ns)
 {
     struct transport_event event;
-    if (transport_poll(now_ns, &event))
-        digest_connection_rehearse(&event, now_ns);
+    if (!transport_poll(now_ns, &event))
+        return false;
+    digest_connection_rehearse(&event, now_ns);
+    return true;
 }
 
 static const char *init(const struct program_machine *machine, uint64_t now_ns)

@@ -263,11 +263,11 @@ static uint32_t free_percent(void)
 
 /* ---- rehearsals: app/service/rehearsal.h ---- */
 
-static void rehearse_datagram(uint64_t now_ns)
+static bool rehearse_datagram(uint64_t now_ns)
 {
     struct transport_event event;
     if (!transport_poll(now_ns, &event))
-        return;
+        return false;
     struct recent *place = place_of(hash_of(&event));
     const struct recent recent = *place;
     const struct echo_counters before = state.counters;
@@ -275,13 +275,14 @@ static void rehearse_datagram(uint64_t now_ns)
     take_event(&event, now_ns);
     *place = recent;
     state.counters = before;
+    return true;
 }
 
-static void rehearse_segment(uint64_t now_ns)
+static bool rehearse_segment(uint64_t now_ns)
 {
     struct transport_event event;
     if (!transport_poll(now_ns, &event))
-        return;
+        return false;
     const struct echo_counters before = state.counters;
     state.rehearsed.id = event.connection;
     state.rehearsed.waiting_bytes = 0;
@@ -289,6 +290,7 @@ static void rehearse_segment(uint64_t now_ns)
     send_back(&state.rehearsed, now_ns);
     ASSERT(!state.rehearsed.used);
     state.counters = before;
+    return true;
 }
 
 /* ---- the start ---- */

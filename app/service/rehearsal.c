@@ -17,39 +17,56 @@ enum {
 static struct {
     struct transport_rehearsal frames[TRANSPORT_REHEARSAL_KIND_COUNT];
     /* NULL for a frame that the stack answers itself, and for work that is not there. */
-    void (*plays[PART_COUNT])(uint64_t now_ns);
+    bool (*plays[PART_COUNT])(uint64_t now_ns);
+    uint64_t done_ns[PART_COUNT]; /* when each part was last played; 0: never */
     size_t next;
     uint64_t next_ns;
+    bool busy; /* the latest turn had work */
 } rehearsal;
+
+struct rehearsal_counters rehearsal_counters;
+static const struct counter counter_table[] = {
+    COUNTER("rehearsal.", rehearsal_counters, done),
+    COUNTER("rehearsal.", rehearsal_counters, refused_busy),
+    COUNTER("rehearsal.", rehearsal_counters, refused_sleep),
+    COUNTER("rehearsal.", rehearsal_counters, refused_stack),
+    COUNTER("rehearsal.", rehearsal_counters, refused_program),
+};
+const struct counter_group rehearsal_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+struct histogram rehearsal_age;
 
 /* ---- The stack's own ---- */
 
 /* Fetches the path's code, and the stack's memory. */
-static void fetch(uint64_t now_ns)
+static bool fetch(uint64_t now_ns)
 {
     (void)now_ns;
     hot_fetch_code();
     transport_warm();
+    return true;
 }
 
-static void answer_datagram(uint64_t now_ns)
+static bool answer_datagram(uint64_t now_ns)
 {
     struct transport_event event;
-    if (transport_poll(now_ns, &event))
-        transport_udp_send(event.port, event.address, event.peer_port, event.payload.data, event.payload.count, now_ns);
+    if (!transport_poll(now_ns, &event))
+        return false;
+    transport_udp_send(event.port, event.address, event.peer_port, event.payload.data, event.payload.count, now_ns);
+    return true;
 }
 
 /* Answers with a message that is prepared first. */
-static void answer_segment(uint64_t now_ns)
+static bool answer_segment(uint64_t now_ns)
 {
     struct transport_event event;
     uint8_t *message = transport_poll(now_ns, &event) ? transport_message(event.connection) : NULL;
     if (message == NULL)
-        return;
+        return false;
     const uint32_t bytes = (uint32_t)event.payload.count;
     memcpy(message, event.payload.data, bytes);
     transport_message_prepare(event.connection, 0, bytes / 2);
     transport_send(event.connection, 0, bytes, now_ns);
+    return true;
 }
 
 /* ---- Parts and slices ---- */
@@ -58,6 +75,8 @@ void rehearsal_init(void)
 {
     static const char line[] = "a line of text that comes from nowhere, and is summed and copied";
     memset(&rehearsal, 0, sizeof rehearsal);
+    memset(&rehearsal_counters, 0, sizeof rehearsal_counters);
+    histogram_clear(&rehearsal_age);
     for (unsigned kind = 0; kind < TRANSPORT_REHEARSAL_KIND_COUNT; kind++)
         rehearsal.frames[kind] = (struct transport_rehearsal){
             .kind = (enum transport_rehearsal_kind)kind,
@@ -70,7 +89,7 @@ void rehearsal_init(void)
 }
 
 void rehearsal_add_frame(enum transport_rehearsal_kind kind, uint16_t port, struct bytes payload,
-                         void (*play)(uint64_t now_ns))
+                         bool (*play)(uint64_t now_ns))
 {
     ASSERT(kind == TRANSPORT_REHEARSAL_DATAGRAM || kind == TRANSPORT_REHEARSAL_SEGMENT);
     ASSERT(payload.count <= TRANSPORT_MESSAGE_BYTES_MAX);
@@ -80,28 +99,58 @@ void rehearsal_add_frame(enum transport_rehearsal_kind kind, uint16_t port, stru
     rehearsal.plays[kind] = play;
 }
 
-void rehearsal_add_work(void (*work)(uint64_t now_ns)) { rehearsal.plays[PART_WORK] = work; }
+void rehearsal_add_work(bool (*work)(uint64_t now_ns)) { rehearsal.plays[PART_WORK] = work; }
 
 static void part_run(size_t part, uint64_t now_ns)
 {
-    void (*const play)(uint64_t) = rehearsal.plays[part];
+    bool (*const play)(uint64_t) = rehearsal.plays[part];
     const bool has_frame = part < TRANSPORT_REHEARSAL_KIND_COUNT;
-    if (has_frame && !transport_rehearsal_begin(&rehearsal.frames[part], now_ns))
+    if (has_frame && !transport_rehearsal_begin(&rehearsal.frames[part], now_ns)) {
+        rehearsal_counters.refused_stack++;
         return;
-    if (play != NULL)
-        play(now_ns);
+    }
+    const bool played = play == NULL || play(now_ns);
     if (has_frame)
         transport_rehearsal_end(now_ns);
+    if (!played) {
+        rehearsal_counters.refused_program++;
+        return;
+    }
+    rehearsal_counters.done++;
+    rehearsal.done_ns[part] = now_ns;
+}
+
+/* Records how long the path has rested when an event comes after a pause: the age of the part that was played first. */
+static void record_age(uint64_t now_ns)
+{
+    uint64_t oldest_ns = UINT64_MAX;
+    for (size_t part = 0; part < PART_COUNT; part++)
+        if (rehearsal.done_ns[part] != 0 && rehearsal.done_ns[part] < oldest_ns)
+            oldest_ns = rehearsal.done_ns[part];
+    if (oldest_ns <= now_ns)
+        histogram_add(&rehearsal_age, now_ns - oldest_ns);
 }
 
 void rehearsal_poll(bool idle, uint64_t now_ns)
 {
-    if (service_settings.wait == SERVICE_WAIT_SLEEP || (idle && now_ns < rehearsal.next_ns))
+    const bool due = now_ns >= rehearsal.next_ns, was_busy = rehearsal.busy;
+    rehearsal.busy = !idle;
+    if (!idle && !was_busy)
+        record_age(now_ns);
+    if (idle && !due)
         return;
     rehearsal.next_ns = now_ns + REHEARSAL_SLICE_NS;
-    if (!idle)
+    if (service_settings.wait == SERVICE_WAIT_SLEEP) {
+        rehearsal_counters.refused_sleep += due;
         return;
+    }
+    if (!idle) {
+        rehearsal_counters.refused_busy += due;
+        return;
+    }
     trace_work(TRACE_WORK_WARM);
+    if (rehearsal.next == PART_WORK && rehearsal.plays[PART_WORK] == NULL)
+        rehearsal.next = 0; /* the program has none */
     part_run(rehearsal.next, now_ns);
     rehearsal.next = (rehearsal.next + 1) % PART_COUNT;
 }

@@ -6,6 +6,11 @@
  * wait=sleep, nor before that time has passed without an event. A slice is a few microseconds at most, and the ring is
  * polled before the next one.
  *
+ * `rehearsal.done` counts slices. One that was due and did not run counts by its reason. `refused_busy`: events or work
+ * came first. `refused_sleep`: wait=sleep is set. `refused_stack`: the stack cannot rehearse, or a payload is borrowed.
+ * `refused_program`: the program's state does not allow it. When an event comes after a pause, the histogram
+ * `rehearsal.age` gets the time since the oldest of the parts was played.
+ *
  * A rehearsal leaves everything as it was. The transport's part plays on another stack (transport_rehearsal_begin). A
  * program's function puts back what it changes of the program's: counters, tables, random state. Nobody sees them
  * meanwhile, as another CPU reads only copies of the statistics. */
@@ -14,19 +19,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/counters.h"
+#include "base/histogram.h"
 #include "base/time.h"
 #include "net/transport.h"
 
 enum { REHEARSAL_SLICE_NS = 100 * NS_PER_US };
 
-/* Adds a frame to a port of the program's that it wants to be warm for: a datagram or a segment, one of each. The frame
- * takes the place of the stack's own. `play` takes its event by transport_poll, and answers. `payload` is lent for
- * good; without bytes it is a line of text. */
-void rehearsal_add_frame(enum transport_rehearsal_kind kind, uint16_t port, struct bytes payload,
-                         void (*play)(uint64_t now_ns));
+struct rehearsal_counters {
+    uint64_t done, refused_busy, refused_sleep, refused_stack, refused_program;
+};
+extern struct rehearsal_counters rehearsal_counters;
+extern const struct counter_group rehearsal_counter_group;
+extern struct histogram rehearsal_age;
 
-/* Adds work of another kind: it fetches memory, or runs code on a state that it puts back. One a program. */
-void rehearsal_add_work(void (*work)(uint64_t now_ns));
+/* Adds a frame to a port of the program's that it wants to be warm for: a datagram or a segment, one of each. The frame
+ * takes the place of the stack's own. `play` takes its event by transport_poll, and answers; it returns false if the
+ * program's state does not allow that. `payload` is lent for good; without bytes it is a line of text. */
+void rehearsal_add_frame(enum transport_rehearsal_kind kind, uint16_t port, struct bytes payload,
+                         bool (*play)(uint64_t now_ns));
+
+/* Adds work of another kind: it fetches memory, or runs code on a state that it puts back. One a program. It returns
+ * false if the program's state does not allow that. */
+void rehearsal_add_work(bool (*work)(uint64_t now_ns));
 
 /* Forgets what was added. For app/service/service.c alone, as the next one. */
 void rehearsal_init(void);

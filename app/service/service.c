@@ -53,6 +53,8 @@ const char *service_init(const uint8_t secret[32], bool has_helper, uint64_t now
     syslog_init(&s->log);
     slow_init();
     rehearsal_init();
+    stats_add_counters(&rehearsal_counter_group);
+    stats_add_histogram("rehearsal.age", &rehearsal_age);
     if (!control_init(s->key, s->key_bytes, s->control_port, secret))
         return "the control channel's port cannot be had";
     if (!status_page_init(s->http_port, has_helper, s->capture_http))

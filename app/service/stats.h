@@ -17,7 +17,7 @@
 
 enum {
     STATS_GROUP_COUNT_MAX = 48,
-    STATS_HISTOGRAM_COUNT_MAX = 16,
+    STATS_HISTOGRAM_COUNT_MAX = 20,
     STATS_FACT_COUNT_MAX = 32,
     STATS_COUNTER_COUNT_MAX = 512, /* in all groups: 260 with our own stack */
     STATS_LINE_BYTES_MAX = 160,

@@ -186,7 +186,7 @@ static const struct row {
       ECHO_REPLY },
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
-static_assert((int)ROW_COUNT <= (int)STATS_HISTOGRAM_COUNT_MAX, "a histogram each");
+static_assert((int)ROW_COUNT < (int)STATS_HISTOGRAM_COUNT_MAX, "a histogram each, and the rehearsals' age");
 
 static struct histogram histograms[ROW_COUNT];
 static char facts[ROW_COUNT][FACT_BYTES_MAX + 1];

@@ -90,17 +90,18 @@ static void serve(const struct transport_event *event, uint64_t seen_ns, uint64_
 }
 
 /* Answers a made-up request: app/service/rehearsal.h. */
-static void rehearse(uint64_t now_ns)
+static bool rehearse(uint64_t now_ns)
 {
     const struct ntp_server_counters before = ntp_server_counters;
     struct transport_event event;
     uint64_t stamped_ns, sent_ns;
     if (!transport_poll(now_ns, &event))
-        return;
+        return false;
     rate_limit_keep(event.address);
     answer(&event, machine_ns(), now_ns, &stamped_ns, &sent_ns);
     rate_limit_put_back();
     ntp_server_counters = before;
+    return true;
 }
 
 static void take_event(const struct transport_event *event, uint64_t now_ns)

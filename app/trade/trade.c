@@ -199,8 +199,8 @@ const char *trade_set(struct bytes word)
     return NULL;
 }
 
-static void rehearse(uint64_t now_ns);
-static void warm_up(uint64_t now_ns);
+static bool rehearse(uint64_t now_ns);
+static bool warm_up(uint64_t now_ns);
 
 const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
 {
@@ -432,7 +432,7 @@ HOT static inline void take_feed(enum mold_line line, struct bytes datagram, uin
 /* Plays a datagram that adds a share below a symbol's best ask, and the order of one share that follows at any price.
  * If none follows, an order of its own is sent. The order leaves over the rehearsal's connection. All that changes is
  * put back. */
-NOT_HOT static void rehearse(uint64_t now_ns)
+NOT_HOT static bool rehearse(uint64_t now_ns)
 {
     enum { HEAD_BYTES = MOLD_HEADER_BYTES + MOLD_LENGTH_BYTES };
     uint8_t datagram[HEAD_BYTES + ITCH_ADD_BYTES], deletion[ITCH_DELETE_BYTES];
@@ -441,7 +441,7 @@ NOT_HOT static void rehearse(uint64_t now_ns)
     const uint32_t symbol = trade.rehearsed = (trade.rehearsed + 1) % trade_settings.symbol_count;
     if (!transport_poll(now_ns, &event) || !is_armed() || !mold_is_current() || mold_has_backlog()
         || !book_rehearsal(symbol, datagram + HEAD_BYTES, deletion))
-        return;
+        return false;
     const struct trace stamps = trace;
     const struct strategy_settings trading = trade_settings.trading;
     const struct trade_counters counters = trade.counters;
@@ -478,9 +478,10 @@ NOT_HOT static void rehearse(uint64_t now_ns)
     book_counters = of_book;
     memcpy(trade.refused, refused, sizeof refused);
     trace = stamps;
+    return true;
 }
 
-NOT_HOT static void warm_up(uint64_t now_ns)
+NOT_HOT static bool warm_up(uint64_t now_ns)
 {
     (void)now_ns;
     mold_warm();
@@ -489,6 +490,7 @@ NOT_HOT static void warm_up(uint64_t now_ns)
     hot_fetch(&trade, offsetof(struct trade, rate_ns));
     hot_fetch(trade_settings.feed, sizeof trade_settings.feed);
     hot_fetch(&trade_settings.trading, sizeof trade_settings.trading + sizeof trade_settings.risk);
+    return true;
 }
 
 /* ---- snapshots ---- */

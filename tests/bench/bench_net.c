@@ -47,6 +47,7 @@
 
 #include "app/matcher/matcher.h"
 #include "app/player/player.h"
+#include "app/service/rehearsal.h"
 #include "app/service/stats.h"
 #include "app/trade/book.h"
 #include "app/trade/trade.h"
@@ -745,6 +746,8 @@ int main(int argc, char **argv)
         print_quantiles("matcher", parts + count, count, cold);
         print_quantiles("after-matcher", parts + 2 * count, count, cold);
     }
+    /* A rehearsal that the program refuses makes the next event slow: at most one in a hundred. */
+    ASSERT(row != BURST || 100 * rehearsal_counters.refused_program <= rehearsal_counters.done);
     double ns = 1e6 / (double)platform_tsc_khz();
     printf("clock %.2f %.2f\n", (double)tsc_step_cycles * ns, timer_cost_cycles * ns);
     return 0;

@@ -71,13 +71,14 @@ TEST(a_turn_takes_as_many_events_as_it_has_time_for)
     }
 }
 
-/* Returns a sum of all counters but the time since the start. */
+/* Returns a sum of all counters but the time since the start and those of rehearsals. */
 static uint64_t counters_sum(void)
 {
     struct counter c;
     uint64_t sum = 0;
     for (size_t i = 0; stats_counter(NULL, i, &c); i++)
-        sum = sum * 31 + (strcmp(c.name, "program.uptime_ns") == 0 ? 0 : *c.value);
+        if (strcmp(c.name, "program.uptime_ns") != 0 && strncmp(c.name, "rehearsal.", 10) != 0)
+            sum = sum * 31 + *c.value;
     return sum;
 }
 

@@ -1461,6 +1461,39 @@ TEST(the_path_is_rehearsed_in_idle_time)
     assert_true(player_next_deadline_ns(now) > now);
 }
 
+/* Plays bursts of 1 to 300 digits each 10 ms, half of which end in an answer, in turns of 4 us. At most one slice in a
+ * hundred is refused, and a burst finds no part that is older than a round of slices. */
+TEST(a_usual_game_refuses_no_rehearsal)
+{
+    enum { BURSTS = 60, STEP_NS = 4000, TURNS = 10 * MS / STEP_NS, ROUND = TRANSPORT_REHEARSAL_KIND_COUNT + 2 };
+    static char burst[301];
+    uint64_t responses = 0;
+    play("n=256 m=20220217214410,104648257118348370704723119,99991");
+    fake.rehearses = true;
+    for (uint32_t k = 0; k < BURSTS; k++) {
+        const uint32_t count = 1 + random_below(300);
+        for (uint32_t i = 0; i < count; i++)
+            burst[i] = (char)('0' + random_below(10));
+        burst[count] = 0;
+        if (k % 2 == 0 && count >= 14)
+            memcpy(burst + count - 14, "20220217214410", 14);
+        digits(burst);
+        for (uint32_t i = 0; i < TURNS; i++) {
+            turn(STEP_NS);
+            ack_all(submit_id());
+            for (; i % 100 == 50 && responses < submit_counters.posts; responses++)
+                fake_text(submit_id(), PLUS_8);
+        }
+    }
+    const struct rehearsal_counters *c = &rehearsal_counters;
+    const uint64_t refused = c->refused_busy + c->refused_sleep + c->refused_stack + c->refused_program;
+    assert_in_range(c->done, BURSTS * 90, BURSTS * 100);
+    assert_in_range(refused, 0, c->done / 100);
+    assert_in_range(rehearsal_age.count, BURSTS / 2, 2 * BURSTS);
+    assert_in_range(rehearsal_age.max, 0, (ROUND + 2) * REHEARSAL_SLICE_NS);
+    assert_in_range(counter("player.matcher_rehearsals"), c->done / ROUND / 3, c->done);
+}
+
 TEST(sleeping_never_misses_a_deadline)
 {
     start_with("n=6 m=823 feed.timeout=2");

@@ -70,7 +70,7 @@ static void connect_to_peer(void)
     assert_true(theirs >= 0);
 }
 
-static void play_segment(uint64_t at_ns)
+static bool play_segment(uint64_t at_ns)
 {
     struct transport_event event;
     assert_true(transport_poll(at_ns, &event));
@@ -84,9 +84,10 @@ static void play_segment(uint64_t at_ns)
     assert_true(transport_send(event.connection, 0, 6, at_ns));
     assert_int_equal(transport_unacked_bytes(event.connection), 6);
     segments++;
+    return true;
 }
 
-static void play_datagram(uint64_t at_ns)
+static bool play_datagram(uint64_t at_ns)
 {
     struct transport_event event;
     assert_true(transport_poll(at_ns, &event));
@@ -95,12 +96,14 @@ static void play_datagram(uint64_t at_ns)
     assert_memory_equal(event.payload.data, "datagram", 8);
     assert_true(transport_udp_send(event.port, event.address, event.peer_port, "answer", 6, at_ns));
     datagrams++;
+    return true;
 }
 
-static void work(uint64_t at_ns)
+static bool work(uint64_t at_ns)
 {
     (void)at_ns;
     works++;
+    return true;
 }
 
 static uint32_t plays(void) { return segments + datagrams + works; }
@@ -213,6 +216,52 @@ TEST(a_frame_that_comes_meanwhile_is_there_after_the_slice)
     assert_int_equal(plays(), 0);
 }
 
+static bool refuse(uint64_t at_ns)
+{
+    (void)at_ns;
+    return false;
+}
+
+TEST(each_slice_that_does_not_run_counts_its_reason)
+{
+    const struct rehearsal_counters *c = &rehearsal_counters;
+    rehearse(PART_COUNT);
+    assert_int_equal(c->done, PART_COUNT);
+    /* The first event after a pause finds the oldest part as old as a round of slices. */
+    assert_int_equal(rehearsal_age.count, 0);
+    now_ns += REHEARSAL_SLICE_NS;
+    rehearsal_poll(false, now_ns);
+    rehearsal_poll(false, now_ns + 1); /* is not due, and no pause came before */
+    assert_int_equal(c->refused_busy, 1);
+    assert_int_equal(rehearsal_age.count, 1);
+    assert_int_equal(rehearsal_age.max, PART_COUNT * REHEARSAL_SLICE_NS);
+    rehearsal_add_work(refuse);
+    rehearse(1 + PART_COUNT); /* the first is put off by the event */
+    assert_int_equal(c->refused_program, 1);
+    rehearsal_poll(false, now_ns);
+    assert_in_range(rehearsal_age.max, (PART_COUNT + 1) * REHEARSAL_SLICE_NS, 3 * PART_COUNT * REHEARSAL_SLICE_NS);
+
+    struct transport_event event;
+    assert_int_equal(tcp_write(peer, theirs, "hello", 5, now_ns), 5);
+    netdev_memory_exchange(&wire, &peer_wire);
+    assert_true(transport_poll(now_ns, &event)); /* borrows the payload */
+    rehearse(1);
+    assert_int_equal(c->refused_stack, 1);
+    settle();
+    service_settings.wait = SERVICE_WAIT_SLEEP;
+    rehearse(1);
+    assert_int_equal(c->refused_sleep, 1);
+    assert_int_equal(c->done, 2 * PART_COUNT - 1); /* all but the one of the program */
+}
+
+/* A program without work of its own loses no slice to it. */
+TEST(a_part_that_is_not_there_is_no_slice)
+{
+    rehearsal_add_work(NULL);
+    rehearse(3 * (PART_COUNT - 1));
+    assert_int_equal(rehearsal_counters.done, 3 * (PART_COUNT - 1));
+}
+
 TEST(no_rehearsal_begins_while_a_payload_is_borrowed)
 {
     const struct transport_rehearsal rehearsal = { TRANSPORT_REHEARSAL_ICMP, 0, { NULL, 0 } };
@@ -287,12 +336,13 @@ TEST(rehearsals_go_on_after_a_pause)
     assert_int_equal(datagrams, 2);
 }
 
-static void play_end(uint64_t at_ns)
+static bool play_end(uint64_t at_ns)
 {
     struct transport_event event;
     assert_true(transport_poll(at_ns, &event));
     transport_abort(event.connection, at_ns);
     segments++;
+    return true;
 }
 
 TEST(a_play_that_ends_its_connection_gets_another_one)
