@@ -197,6 +197,28 @@ static void duplicate_note(struct net_stack *stack, struct tcp_connection *c, co
         tcp_receive_duplicate(stack, c, r->seq, seq_min(r->seq + r->bytes, c->rcv_nxt));
 }
 
+/* RFC 7323 §4.3 (2): Takes the timestamp to echo, if the segment begins at or before the number acknowledged last. */
+static void timestamp_take(struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
+{
+    if (c->timestamps_on && r->options.has_timestamps && seq_le(r->seq, c->last_ack_sent)
+        && !timestamp_is_old(c, r, now_ns)) {
+        c->ts_recent = r->options.timestamp;
+        c->ts_recent_ns = now_ns;
+    }
+}
+
+/* RFC 7323 §4.3 (2): Takes the timestamp of a refused segment, too. The peer repeats what we have, since our ACK was
+ * lost. An older time in the next ACK would make its round trip the time since the first copy, and its RTO grow to
+ * minutes. A forged segment must not set a time that makes all others old (PAWS): this one must lie in the latest
+ * window, and have an ACK that the peer can have sent (RFC 5961 §5.2). Linux takes the latest segment alone. */
+static void timestamp_take_again(struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
+{
+    bool recent = seq_ge(r->seq, c->rcv_nxt - c->rcv_buffer_bytes), has_ack = (r->flags & TCP_ACK) != 0;
+    if (recent && has_ack && (r->flags & TCP_SYN) == 0 && seq_le(r->ack, c->snd_nxt)
+        && seq_ge(r->ack, c->snd_una - c->snd_wnd_max))
+        timestamp_take(c, r, now_ns);
+}
+
 static void sequence_refused(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
                              uint64_t now_ns)
 {
@@ -206,6 +228,7 @@ static void sequence_refused(struct net_stack *stack, struct tcp_connection *c, 
         NET_COUNT(stack, tcp_rx_resets_ignored);
         return;
     }
+    timestamp_take_again(c, r, now_ns);
     duplicate_note(stack, c, r);
     if (tcp_received_space(r) != 0 && (r->flags & TCP_SYN) == 0)
         tcp_ack_send_now(stack, c, now_ns); /* never withheld: the peer repeats data or FIN until an ACK arrives */
@@ -272,16 +295,6 @@ static bool fin_acked(struct net_stack *stack, struct tcp_connection *c, uint64_
         return false;
     default:
         return true;
-    }
-}
-
-/* RFC 7323 §4.3 (2): Takes the timestamp to echo, if the segment begins at or before the number acknowledged last. */
-static void timestamp_take(struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
-{
-    if (c->timestamps_on && r->options.has_timestamps && seq_le(r->seq, c->last_ack_sent)
-        && !timestamp_is_old(c, r, now_ns)) {
-        c->ts_recent = r->options.timestamp;
-        c->ts_recent_ns = now_ns;
     }
 }
 

@@ -310,7 +310,10 @@ static struct tcp_connection *half_open_input(struct net_stack *stack, struct tc
     bool in_window = seq_within(r->seq, left, right);
 
     if ((r->flags & (TCP_SYN | TCP_ACK | TCP_RST)) == TCP_SYN && r->seq == h->irs) {
-        /* The SYN came again: our SYN,ACK was lost, or is on its way. */
+        /* The SYN came again: our SYN,ACK was lost, or is on its way. RFC 7323 §4.3 (2): the answer echoes the latest
+         * time, as in FreeBSD, or the peer measures the wait for the lost SYN,ACK as its first round trip. */
+        if (r->options.has_timestamps && seq_gt(r->options.timestamp, h->ts_recent))
+            h->ts_recent = r->options.timestamp;
         if (now_ns >= h->again_ns) {
             h->again_ns = now_ns + HALF_OPEN_AGAIN_NS;
             h->timer_ns = now_ns + h->timeout_ns;

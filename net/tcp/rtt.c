@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/time.h"
+#include "net/tcp/seq.h"
 
 #define RTT_MIN_WINDOW_NS UINT64_C(300000000000) /* RFC 8985 §6.1 asks for a windowed minimum; Linux: 5 min */
 
@@ -31,8 +32,9 @@ void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns)
 
 /* RFC 6298 §3, RFC 7323 §4.1: Measures one round trip an ACK. `sent_ns` is the time of the oldest segment that the ACK
  * newly acknowledges, TCP_NEVER_NS if there is none. If any segment was sent again (Karn), the ACK may answer the
- * second copy; the echoed timestamp then serves instead. A round trip across a stall of our own loop is not measured:
- * it says nothing of the path, and would keep the RTO high for dozens of ACKs. */
+ * second copy; the echoed timestamp then serves instead. Two round trips say nothing of the path, and would keep the
+ * RTO high for dozens of ACKs: one across a stall of our own loop, and one of a SYN whose older copy is echoed. The
+ * first SYN,ACK may have been lost then; RFC 6298 (5.7) begins with an RTO of 3 s. */
 void tcp_rtt_sample(struct tcp_connection *c, const struct tcp_received *r, bool resent, uint64_t sent_ns,
                     uint64_t now_ns)
 {
@@ -41,7 +43,9 @@ void tcp_rtt_sample(struct tcp_connection *c, const struct tcp_received *r, bool
         rtt_ns = now_ns - sent_ns;
     } else if (c->timestamps_on && r->options.has_timestamps && r->options.timestamp_echo != 0) {
         uint32_t age_ms = tcp_timestamp_clock(now_ns, c->timestamp_offset) - r->options.timestamp_echo;
-        if (age_ms < UINT32_C(1) << 31)
+        uint32_t sent_stamp = tcp_timestamp_clock(sent_ns, c->timestamp_offset);
+        bool older_syn = tcp_is_opening(c) && seq_lt(r->options.timestamp_echo, sent_stamp);
+        if (age_ms < UINT32_C(1) << 31 && !older_syn)
             rtt_ns = age_ms * NS_PER_MS;
     }
     if (rtt_ns <= now_ns - c->deadline.stall_ended_ns)

@@ -1,6 +1,7 @@
 /* Whole games between two stacks in virtual time, each made from one number.
  *
  *     sim [--peer own|lwip] [--seed N] [--steps N] [--seconds N] [--recording FILE]
+ *     sim --lose N [--transfers N] [--seed N]
  *
  * With a recording the first connection's listener writes the bursts of a recorded contest, with their pauses.
  * A game is a network with faults, two stacks with policies of their own, with or without ARP and pauses of a machine,
@@ -314,6 +315,65 @@ static void play_apart(uint64_t seed)
     virtual_ns = shared[1];
 }
 
+/* ---- Transfers over a path that loses ---- */
+
+enum { TRANSFER_BYTES = 50000, TRANSFERS_MAX = 10000 };
+
+static int compare_ns(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sends 50 KB both ways over a round trip of 20 ms. Returns the time until all has come. */
+static uint64_t transfer(uint64_t seed, uint32_t lose)
+{
+    const struct network_faults faults = { .lose = lose, .delay_least_ns = 10 * MS, .delay_most_ns = 10 * MS };
+    struct tcp_policy policy;
+    uint64_t random = game_seed = seed;
+    tcp_policy_default(&policy);
+    sim.now_ns = GAME_BEGINS_NS;
+    for (uint32_t s = 0; s < 2; s++) {
+        memset(sim.endpoints[s].halves, 0, sizeof sim.endpoints[s].halves);
+        endpoint_open(&sim.endpoints[s], s, false, &policy, random_from(&random), sim.now_ns);
+        endpoint_neighbour_fix(&sim.endpoints[s], sim.now_ns);
+        sim.endpoints[s].halves[0].plan = (struct half_plan){
+            .send_bytes = TRANSFER_BYTES,
+            .write_bytes_max = TRANSFER_BYTES,
+            .read_bytes_max = TRANSFER_BYTES,
+            .abort_after_bytes = UINT64_MAX,
+            .close_after_bytes = UINT64_MAX,
+        };
+    }
+    network_init(&sim.network, &sim.endpoints[0].device, &sim.endpoints[1].device, &faults, UINT64_MAX,
+                 random_from(&random));
+    endpoint_start(&sim.endpoints[1], 1, 0, sim.now_ns);
+    endpoint_start(&sim.endpoints[0], 1, 0, sim.now_ns);
+    const struct half *a = &sim.endpoints[0].halves[0], *b = &sim.endpoints[1].halves[0];
+    while (a->read < TRANSFER_BYTES || b->read < TRANSFER_BYTES) {
+        simulator_play(&sim);
+        check_streams();
+        if (a->broken || b->broken || !simulator_advance(&sim, UINT64_MAX, GAME_BEGINS_NS + GAME_NS_MAX))
+            break;
+    }
+    for (int s = 0; s < 2; s++)
+        endpoint_close(&sim.endpoints[s]);
+    return sim.now_ns - GAME_BEGINS_NS;
+}
+
+static int play_transfers(uint64_t seed, uint64_t count, uint32_t lose)
+{
+    static uint64_t times_ns[TRANSFERS_MAX];
+    uint64_t all_ns = 0;
+    for (uint64_t i = 0; i < count; i++)
+        all_ns += times_ns[i] = transfer(seed + i, lose);
+    qsort(times_ns, count, sizeof times_ns[0], compare_ns);
+    printf(
+        "sim: %" PRIu64 " transfers, ms: median %" PRIu64 ", mean %" PRIu64 ", 90 %% %" PRIu64 ", most %" PRIu64 "\n",
+        count, times_ns[count / 2] / MS, all_ns / count / MS, times_ns[count * 9 / 10] / MS, times_ns[count - 1] / MS);
+    return 0;
+}
+
 /* ---- The command ---- */
 
 static uint64_t number_of(const char *option, const char *text)
@@ -349,12 +409,17 @@ static void cut_recording(void)
 int main(int argc, char **argv)
 {
     uint64_t seed = (uint64_t)time(NULL) * 1000003, steps_wanted = UINT64_MAX, seconds = UINT64_MAX;
+    uint64_t lose = 0, transfers = 120;
     for (int i = 1; i < argc; i += 2) {
         const char *option = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(option, "--seed") == 0) {
             seed = number_of(option, value);
         } else if (strcmp(option, "--steps") == 0) {
             steps_wanted = number_of(option, value);
+        } else if (strcmp(option, "--lose") == 0) {
+            lose = number_of(option, value);
+        } else if (strcmp(option, "--transfers") == 0) {
+            transfers = min_size(number_of(option, value), TRANSFERS_MAX);
         } else if (strcmp(option, "--seconds") == 0) {
             seconds = number_of(option, value);
         } else if (strcmp(option, "--peer") == 0 && value != NULL
@@ -371,6 +436,8 @@ int main(int argc, char **argv)
             return 2;
         }
     }
+    if (lose != 0)
+        return play_transfers(seed, transfers, (uint32_t)lose);
     if (steps_wanted == UINT64_MAX && seconds == UINT64_MAX)
         steps_wanted = 1000000;
     printf("sim: first seed %" PRIu64 ", peer %s\n", seed, with_lwip ? "lwip" : "own");

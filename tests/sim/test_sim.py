@@ -3,6 +3,7 @@ check`. The games are the same each time; those that once found a defect are amo
 each peer, SIM_SEED= the first game; `make sim` plays new games."""
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -68,6 +69,15 @@ def test_a_recorded_contest_crosses_a_bad_network_whole(tmp_path):
     words = "--peer", "own", "--seed", 3, "--steps", 100_000, "--recording", tmp_path / "recording"
     done = sim(*words, program="sim-own")
     assert done.returncode == 0 and "nothing found" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_path_that_loses_a_fifth_has_no_long_tail():
+    """400 transfers of 50 KB both ways at 20 ms. A receiver that echoed old times, or a client that measured a lost
+    SYN,ACK, had a mean of 6.6 s; now it is 2.1 s. Linux to Linux over the same path: 2.0 to 2.6 s."""
+    done = sim("--lose", 2000, "--transfers", 400, "--seed", 1, program="sim-own")
+    print(done.stdout)
+    mean_ms = int(re.search(r"mean (\d+)", done.stdout)[1])
+    assert done.returncode == 0 and mean_ms < 3000, done.stdout + done.stderr
 
 
 def test_seed_replays_its_game():
