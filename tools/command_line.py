@@ -43,8 +43,14 @@ def words_of(problem):
     return f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror or str(problem)
 
 
+def printable(text):
+    """Shows control characters by their escapes, as \\x1b: text of a host goes to a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else " " if c == "\t" else
+                   c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in text)
+
+
 def complain(program, command, problem):
-    print(f"{program} {command}: {words_of(problem)}", file=sys.stderr)
+    print(printable(f"{program} {command}: {words_of(problem)}"), file=sys.stderr)
 
 
 def run_command(program, commands, run, words):

@@ -2,6 +2,7 @@
 import os
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -44,6 +45,15 @@ def test_a_wrong_password_ends_the_player_with_the_reason(player):
     assert process.wait(PATIENCE_S) == 1
     assert process.stderr.read() == ("quadratic: the server takes no submissions of bob: "
                                      "401 unknown user or wrong password\n")
+    stop_server(server, thread)
+
+
+def test_an_answer_that_is_refused_for_now_is_sent_again(player):
+    """The address has no passwords left when the player comes: its first answers get 429."""
+    server, thread = run_server(users={"bob": "right"})
+    server.judge.addresses.wrong["127.0.0.1"] = 0, time.monotonic() + 2
+    player(server.ports, "--user", "bob", "--passwd", "right")
+    wait_for(lambda: "bob" in server.contest.users and server.contest.users["bob"].correct > 3)
     stop_server(server, thread)
 
 

@@ -1,22 +1,29 @@
 """contest record, explain-m, and find-hidden from boards."""
+import contextlib
 import json
 import pathlib
+import socket
 import subprocess
 import sys
 import threading
+import time
+import tracemalloc
 
 import pytest
 
 from contest import board_text, explain_m, recorder, rounds
+from contest.hidden import Finder
 from contest.hidden_answers import AnswerFinder, answers_on, in_full
 from contest.oracle import Oracle
 from contest.scoring import Contest, Submission
 from contest.stream import RecordedStream, Stream
 from tests.contest.plain_player import PlainPlayer
 from tests.contest.running import SMALL, run_server, stop_server, tool
+from tests.contest.service import ROOT
 from tests.lib.waiting import PATIENCE_S, wait_for
 
 SECOND = 10**9
+QUADRATIC = ROOT / "tools/players/quadratic.py"
 
 
 def boards_of(played, seconds, every=40):
@@ -107,7 +114,7 @@ def test_a_page_that_is_no_stream_is_not_recorded(tmp_path, monkeypatch, caplog)
     recorder.main(["--as-player", "127.0.0.1", str(path), "--port-base", str(server.ports["input"]),
                    "--seconds", "0.3"])
     stop_server(server, thread)
-    assert "the digits: HTTP 404" in caplog.text and path.read_text() == ""
+    assert "/: HTTP 404" in caplog.text and path.read_text() == ""
 
 
 def test_an_error_of_record_names_its_cause(tmp_path):
@@ -171,3 +178,66 @@ def test_the_tool_lists_its_commands_and_refuses_others():
         text = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", manual], capture_output=True, text=True).stdout
         for line in done.stdout.splitlines()[2:]:
             assert not text or line.split()[0] in text
+
+
+HOSTILE = {         # a response of a board's server, and the words about it
+    "escapes": (b"HTTP/1.1 500 \x1b]0;x\x07\x1b[2J\r\nContent-Length: 0\r\n\r\n", r"HTTP 500 \x1b]0;x\x07\x1b[2J"),
+    "no-http": (b"\x1b[31mhello\r\n\r\n", r"\x1b[31mhello"),
+    "endless": (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (4 << 20), "has more than 1048576 bytes"),
+    "chunk": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "IncompleteRead"),
+    "drip": (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", ""),
+    "N": (b"HTTP/1.1 200 OK\r\n\r\nN = " + b"5" * 5000 + b"\n", "shows N of 5000 digits, '55555555555555555555'"),
+    "M": (b"HTTP/1.1 200 OK\r\n\r\nN = 256\nM1 = 0\n", "the board shows a modulus of 1 digits, '0'"),
+    "primes": (b"HTTP/1.1 200 OK\r\n\r\nN = 256\n"
+               b"M1 = a hidden x, whose prime factors include and only include 3, 1 and 7\n", "1, which is no prime"),
+}
+
+
+@contextlib.contextmanager
+def hostile_server(text, drips=False):
+    """Sends `text` to each connection; drips further bytes. Yields a base whose board is there."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    with listener.accept()[0] as sock, contextlib.suppress(OSError):
+                        sock.recv(1000)
+                        sock.sendall(text)
+                        while drips:
+                            sock.sendall(b"x")
+                            time.sleep(0.05)
+        threading.Thread(target=serve, daemon=True).start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_board_is_refused_in_plain_words(kind, tmp_path, caplog):
+    text, said = HOSTILE[kind]
+    with hostile_server(text, kind == "drip") as port:
+        tracemalloc.start()
+        done = tool("find-hidden", "127.0.0.1", "--port-base", port, "--timeout", "0.3")
+        kept = tool("record", "--as-player", "127.0.0.1", tmp_path / "r", "--port-base", port, "--seconds", "0.5",
+                    "--every", "0.1", "--timeout", "0.2")
+        most_bytes = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        with subprocess.Popen([QUADRATIC, "127.0.0.1", "--port-base", str(port)], stderr=subprocess.PIPE,
+                              text=True) as player:
+            line = player.stderr.readline() if kind != "drip" else "quadratic: slow\n"
+            player.terminate()
+    assert done.returncode == 3 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert said in caplog.text and kept.returncode == 1
+    assert most_bytes < 16 << 20
+    assert line.startswith("quadratic: ")
+    for output in (done.stderr, caplog.text, kept.stderr, line):
+        assert output.replace("\n", "").isprintable()
+
+
+def test_zeros_without_end_take_no_memory():
+    finder = Finder(16, [3, 7])
+    finder.push("12")
+    for _ in range(100):
+        finder.push("0" * 1000)
+    assert len(finder.text) <= 64
+    finder.push("0" * 7 + "5")
+    assert finder.text == "0" * 32 + "5" and finder.digits == 100_010

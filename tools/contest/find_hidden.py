@@ -12,63 +12,28 @@ needed: a minute or two, if all moduli together have one planted answer a second
 Exit code: 0 found; 1 the digits ended before the result was sure (the best guess is on stderr); 2 wrong usage, or a
 file that cannot be read. Exit code 3: the server cannot be reached, or its board has nothing hidden. """
 import argparse
-import http.client
 import re
 import sys
 import time
 
 from command_line import words_of
-from contest import record, rounds
+from contest import foreign, record, rounds
 from contest.arguments import bounded, command_parser
+from contest.foreign import ForeignError
 from contest.hidden import Finder, HiddenError
 from contest.hidden_answers import AnswerFinder, answers_on, in_full
-
-HIDDEN = re.compile(r"^M(\d+) = a hidden .*prime factors include and only include ([\d, and]+)$", re.MULTILINE)
-
-
-class Unreachable(Exception):
-    """The server, or the page that is asked for, is not there."""
 
 
 def say(text):
     print(f"contest find-hidden: {text}", file=sys.stderr, flush=True)
 
 
-def named(error):
-    return str(error) or type(error).__name__
-
-
-def get(host, port, path, timeout):
-    connection = http.client.HTTPConnection(host, port, timeout=timeout)
-    try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-    except (OSError, http.client.HTTPException) as error:
-        raise Unreachable(f"{host}:{port}{path}: {named(error)}") from error
-    if response.status != 200:
-        raise Unreachable(f"{host}:{port}{path}: HTTP {response.status} {response.reason}")
-    return response
-
-
-def get_board(options):
-    try:
-        page = get(options.host, options.port_base, "/board.txt", options.timeout)
-        return page.read().decode("utf-8", "replace")
-    except (OSError, http.client.HTTPException) as error:
-        raise Unreachable(f"{options.host}:{options.port_base}/board.txt: {named(error)}") from error
-
-
 def read_board(text):
     """Returns N, the known moduli, and the name and the primes of the hidden one."""
-    n = re.search(r"^N\s*= (\d+)$", text, re.MULTILINE)
-    hidden = HIDDEN.findall(text)
-    if not n:
-        raise Unreachable("the board shows no N")
+    n, known, hidden = foreign.rules_of(text)
     if len(hidden) != 1:
-        raise Unreachable(f"the board hides {len(hidden)} constants, not one")
-    name, primes = hidden[0]
-    known = [int(m) for m in re.findall(r"^M\d+ = (\d+)$", text, re.MULTILINE)]
-    return int(n[1]), known, f"M{name}", [int(p) for p in re.findall(r"\d+", primes)]
+        raise ForeignError(f"the board hides {len(hidden)} constants, not one")
+    return n, known, *hidden[0]
 
 
 def pieces(options, digits):
@@ -80,12 +45,12 @@ def pieces(options, digits):
     if options.digits:
         yield from (digits[at:at + 65536] for at in range(0, len(digits), 65536))
         return
+    page = foreign.Page(options.host, options.port_base + 1, "/", options.timeout)
     try:
-        response = get(options.host, options.port_base + 1, "/", options.timeout)
-        while piece := response.read1(65536):
+        for piece in page.pieces():
             yield piece.decode("ascii", errors="replace")
-    except (OSError, http.client.HTTPException) as error:
-        say(f"the digits ended: {named(error)}")
+    except ForeignError as error:
+        say(f"the digits ended: {error}")
 
 
 def read_text(path):
@@ -133,9 +98,9 @@ def find(finder, options, digits):
 
 
 def primes_list(text):
-    primes = [bounded(int, 2, 10**9)(word) for word in text.split(",")]
+    primes = [bounded(int, 2, foreign.PRIME_MAX)(word) for word in text.split(",")]
     for p in primes:
-        if any(p % q == 0 for q in range(2, int(p**0.5) + 1)):
+        if not foreign.is_prime(p):
             raise argparse.ArgumentTypeError(f"{p} is no prime")
     return primes
 
@@ -180,12 +145,12 @@ def main(words):
         if options.digits and not (n and primes):
             raise record.RecordError(f"{options.digits}: --digits needs --n and --primes, or a board")
         if options.host and not (n and primes):
-            n, known, name, primes = read_board(get_board(options))
+            n, known, name, primes = read_board(foreign.read_board(options.host, options.port_base, options.timeout))
         n, primes = options.n or n, options.primes or primes
         say(f"{name} has the primes {', '.join(map(str, primes))}; N = {n}")
         finder = Finder(n, primes, known)
         sure = find(finder, options, digits)
-    except (Unreachable, HiddenError) as error:
+    except (ForeignError, HiddenError) as error:
         say(str(error))
         return 3
     except (OSError, record.RecordError) as error:

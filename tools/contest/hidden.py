@@ -66,7 +66,8 @@ class Finder:
         # Their multiples look planted, too, and are not this modulus's.
         self.rivals = [m for m in known if self._stands_out(self._powers(m))]
         self.digits = 0                         # so far
-        self.text = ""                          # the last of them
+        self.text = ""                          # the last of them, without `skipped`
+        self.skipped = 0                        # zeros after 2 N zeros: no answer has as many
         self.last_nonzero_end = 0
         self.planted = 0
         self.powers = None                      # prime -> exponent that all planted ones have
@@ -93,12 +94,16 @@ class Finder:
                 for sieve in self.sieves:
                     sieve.push(int(character))
                 self.last_nonzero_end = self.digits + 1
+                self.text, self.skipped = "0" * 2 * self.n if self.skipped else self.text, 0
             else:
                 for sieve in self.sieves:
                     sieve.push(0)
             self.digits += 1
-            self.text += character
-        self.text = self.text[-(self.digits - self.last_nonzero_end + 2 * self.n):]
+            if self.digits - self.last_nonzero_end > 2 * self.n:
+                self.skipped += 1
+            else:
+                self.text += character
+        self.text = self.text[-4 * self.n:]
         return self.planted > before
 
     def _look(self):
@@ -111,7 +116,7 @@ class Finder:
                 self._judge(start, min(self.digits, start + self.n))
 
     def _judge(self, start, end):
-        origin = self.digits - len(self.text)
+        origin = self.digits - self.skipped - len(self.text)
         number = int(self.text[start - origin:end - origin])
         powers = self._powers(number)
         if not self._stands_out(powers) or any(number % m == 0 for m in self.rivals):

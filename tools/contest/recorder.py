@@ -5,19 +5,20 @@
 FILE gets JSON lines (contest/record.py). "contest" has N and the moduli that the board shows. "burst" has the bytes
 of one read, with its time. "board" comes whenever the board has changed. `contest serve --digits FILE` plays the digits
 again with their pauses; `contest find-hidden --digits FILE` takes both. A connection that ends is made again. """
-import http.client
 import logging
 import re
-import socket
 import sys
 import threading
 import time
 
+from contest import foreign
 from contest.arguments import bounded, command_parser, complain
+from contest.foreign import ForeignError
 from contest.record import Record
 
 LOG = logging.getLogger("contest")
 AGAIN_S = 1.0
+FILE_BYTES_MAX = 4 << 30        # digits and boards; a contest of ten days sends less
 
 
 class Recorder:
@@ -26,70 +27,53 @@ class Recorder:
         self.record = Record(options.file)
         self.lock = threading.Lock()
         self.ended = threading.Event()
-        self.index = self.position = 0
-        self.boards = 0
+        self.index = self.position = self.bytes = 0
+        self.boards, self.shown = 0, ""
         self.constants = None
+        self.problem = ""           # the reason of an early end
 
     def log(self, kind, **fields):
         with self.lock:
             self.record.log(kind, ns=time.time_ns(), **fields)
             self.record.flush()
-        if self.record.error:
+            self.bytes += sum(len(value) for value in fields.values() if isinstance(value, str))
+        if self.bytes > FILE_BYTES_MAX:
+            self.problem = f"{self.options.file}: has {FILE_BYTES_MAX >> 30} GiB, more than a contest sends"
+        self.problem = self.problem or self.record.error
+        if self.problem:
             self.ended.set()
 
-    def follow_digits(self):
+    def follow(self, what, take, wait_s):
+        """Calls `take` again and again until the end."""
         while not self.ended.is_set():
             try:
-                self._read_digits()
-                LOG.warning("the digits ended; again")
-            except (OSError, http.client.HTTPException) as error:
-                LOG.warning("the digits: %s; again", str(error) or type(error).__name__)
-            self.ended.wait(AGAIN_S)
+                take()
+            except ForeignError as error:
+                LOG.warning("%s: %s; again", what, error)
+            self.ended.wait(wait_s)
 
-    def _read_digits(self):
-        address = self.options.host, self.options.port_base + 1
-        with socket.create_connection(address, timeout=self.options.timeout) as sock:
-            sock.sendall(f"GET / HTTP/1.1\r\nHost: {self.options.host}\r\n\r\n".encode())
-            response = http.client.HTTPResponse(sock)
-            response.begin()
-            if response.status != 200:
-                raise http.client.HTTPException(f"HTTP {response.status} {response.reason}")
+    def take_digits(self):
+        with foreign.Page(self.options.host, self.options.port_base + 1, "/", self.options.timeout) as page:
             self.log("feed-open", id=self.index, ip=self.options.host, position=self.position)
-            while not self.ended.is_set() and (data := response.read1(65536)):
+            for data in page.pieces():
+                if self.ended.is_set():
+                    return
                 digits = re.sub("[^0-9]", "", data.decode("ascii", "replace"))
                 self.log("burst", index=self.index, position=self.position, digits=digits)
                 self.index, self.position = self.index + 1, self.position + len(digits)
+        LOG.warning("the digits ended; again")
 
-    def follow_board(self):
-        before = ""
-        while not self.ended.is_set():
-            try:
-                text = self._read_board()
-                shown = re.sub(r"\(last update .*\)", "", text)
-                if shown != before:
-                    self._log_constants(text)
-                    self.log("board", text=text)
-                    before, self.boards = shown, self.boards + 1
-            except (OSError, http.client.HTTPException) as error:
-                LOG.warning("the board: %s; again", str(error) or type(error).__name__)
-            self.ended.wait(self.options.every)
-
-    def _read_board(self):
-        connection = http.client.HTTPConnection(self.options.host, self.options.port_base, timeout=self.options.timeout)
-        try:
-            connection.request("GET", "/board.txt")
-            response = connection.getresponse()
-            if response.status != 200:
-                raise http.client.HTTPException(f"HTTP {response.status} {response.reason}")
-            return response.read().decode("utf-8", "replace")
-        finally:
-            connection.close()
-
-    def _log_constants(self, text):
-        n, known = re.search(r"^N\s*= (\d+)$", text, re.M), re.findall(r"^M\d+ = (\d+)$", text, re.M)
-        if n and (n[1], known) != self.constants:
-            self.constants = n[1], known
-            self.log("contest", n=int(n[1]), constants=known, known=len(known))
+    def take_board(self):
+        text = foreign.read_board(self.options.host, self.options.port_base, self.options.timeout)
+        shown = re.sub(r"\(last update .*\)", "", text)
+        if shown == self.shown:
+            return
+        n, known, _ = foreign.rules_of(text)
+        if (n, known) != self.constants:
+            self.constants = n, known
+            self.log("contest", n=n, constants=[str(m) for m in known], known=len(known))
+        self.log("board", text=text)
+        self.shown, self.boards = shown, self.boards + 1
 
 
 def make_parser():
@@ -112,8 +96,8 @@ def main(words):
     except OSError as error:
         complain("record", f"{options.file}: {error.strerror}")
         return 1
-    for follow in (recorder.follow_digits, recorder.follow_board):
-        threading.Thread(target=follow, daemon=True).start()
+    for work in (("the digits", recorder.take_digits, AGAIN_S), ("the board", recorder.take_board, options.every)):
+        threading.Thread(target=recorder.follow, args=work, daemon=True).start()
     try:
         recorder.ended.wait(options.seconds or None)
     except KeyboardInterrupt:
@@ -121,7 +105,7 @@ def main(words):
     recorder.ended.set()
     with recorder.lock:
         recorder.record.close()
-    if recorder.record.error:
-        complain("record", recorder.record.error)
+    if recorder.problem:
+        complain("record", recorder.problem)
     print(f"{recorder.position} digits in {recorder.index} pieces, {recorder.boards} boards", file=sys.stderr)
-    return 0 if recorder.position and not recorder.record.error else 1
+    return 0 if recorder.position and not recorder.problem else 1

@@ -1,11 +1,7 @@
 """Text that a host said, for a terminal."""
 import re
 
-
-def printable(text):
-    """Shows control characters by their escapes, as \\x1b: text of a host goes to a terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else " " if c == "\t" else
-                   c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in text)
+from command_line import printable      # noqa: F401: for the modules of this folder
 
 
 def number(text, default=None):

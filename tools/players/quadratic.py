@@ -7,6 +7,7 @@ Without --n and --m it reads them from the board, again when a round begins. It 
 takes no submissions of its user. Quadratic in N, and easy to read: a start for a player of one's own.
 """
 import argparse
+import collections
 import http.client
 import re
 import socket
@@ -18,14 +19,25 @@ import urllib.parse
 PAUSE_S = 2.0           # the pause before a round is 5 s, between bursts less
 BOARD_LAG_S = 20.0      # the board may show a round after its first digits
 WRONG_MAX = 5           # wrong answers in a row: the round's moduli have changed
+AGAIN_S = 1.0           # from a refusal for now to the next try
+LATE_S = 5.0            # then an answer has no points any more
+BYTES_MAX = 1 << 20     # as a board; a server may send anything
+
+
+def plain(text):
+    """Returns what a server said, for a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))[:300]
 
 
 def read_board(host, port):
     """Returns N and the moduli that the board shows."""
     connection = http.client.HTTPConnection(host, port, timeout=10)
     connection.request("GET", "/board.txt")
-    text = connection.getresponse().read().decode()
-    return int(re.search(r"^N\s*= (\d+)$", text, re.M)[1]), [int(m) for m in re.findall(r"^M\d+ = (\d+)$", text, re.M)]
+    text = connection.getresponse().read(BYTES_MAX).decode("utf-8", "replace")
+    n = re.search(r"^N\s*= ([1-9][0-9]{0,3})$", text, re.M)
+    if not n:
+        raise http.client.HTTPException("the board shows no N")
+    return int(n[1]), [int(m) for m in re.findall(r"^M[0-9]+ = ([1-9][0-9]{0,1300})$", text, re.M)]
 
 
 class Matcher:
@@ -47,29 +59,46 @@ class Matcher:
         return list(dict.fromkeys(found))
 
 
-class Verdicts(threading.Thread):
-    """Reads the responses: why the server takes no submissions, and how many in a row were wrong."""
+class Submissions(threading.Thread):
+    """Sends answers and reads the responses: why the server takes none, and how many in a row were wrong."""
 
-    def __init__(self, sock):
+    def __init__(self, sock, query):
         super().__init__(daemon=True)
-        self.file = sock.makefile("rb")
+        self.sock, self.query, self.file = sock, query, sock.makefile("rb")
+        self.sent = collections.deque()         # (answer, when it was found), without a response
+        self.again = collections.deque()        # (answer, when it was found, when it is due)
         self.refusal, self.wrong_count = "", 0
         self.start()
 
     def run(self):
         try:
-            while line := self.file.readline():
+            while line := self.file.readline(BYTES_MAX):
                 status, body_bytes = int(line.split()[1]), 0
-                while (line := self.file.readline()).strip():
+                while (line := self.file.readline(BYTES_MAX)).strip():
                     name, _, value = line.partition(b":")
                     body_bytes = int(value) if name.lower() == b"content-length" else body_bytes
-                verdict = self.file.read(body_bytes).decode().strip()
+                verdict = self.file.read(min(body_bytes, BYTES_MAX)).decode("utf-8", "replace").strip()
                 self.wrong_count = self.wrong_count + 1 if verdict.startswith("wrong") else 0
-                if status not in (200, 429):        # 429: another player of this address mistook the password
+                answer, found_at = self.sent.popleft()
+                if status in (429, 503):        # another player of this address mistook the password
+                    self.again.append((answer, found_at, time.monotonic() + AGAIN_S))
+                elif status != 200:
                     self.refusal = f"{status} {verdict}"
                     return
         except (OSError, ValueError, IndexError):       # the connection ends: the sender notices, too
             pass
+
+    def send(self, answer, found_at):
+        self.sent.append((answer, found_at))
+        self.sock.sendall(f"POST /submit?{self.query} HTTP/1.1\r\nHost: contest\r\n"
+                          f"Content-Length: {len(answer)}\r\n\r\n{answer}".encode())
+
+    def send_again(self, now):
+        """Sends what was refused a second ago, if it may still have points."""
+        while self.again and self.again[0][2] <= now:
+            answer, found_at, _ = self.again.popleft()
+            if now - found_at < LATE_S:
+                self.send(answer, found_at)
 
 
 def play(options):
@@ -82,23 +111,23 @@ def play(options):
         feed.sendall(b"GET / HTTP/1.1\r\nHost: contest\r\n\r\n")
         response = http.client.HTTPResponse(feed)
         response.begin()
-        verdicts, heard_at = Verdicts(output), time.monotonic()
+        submissions, heard_at = Submissions(output, query), time.monotonic()
         look_at = look_until = 0.0          # when to read the board again, and until when each second
         while data := response.read1(65536):
             silent_s, heard_at = time.monotonic() - heard_at, time.monotonic()
-            if verdicts.refusal:
-                sys.exit(f"quadratic: the server takes no submissions of {options.user}: {verdicts.refusal}")
-            if verdicts.wrong_count >= WRONG_MAX and given:
+            if submissions.refusal:
+                sys.exit(f"quadratic: the server takes no submissions of {options.user}: {plain(submissions.refusal)}")
+            if submissions.wrong_count >= WRONG_MAX and given:
                 sys.exit(f"quadratic: {WRONG_MAX} answers in a row are wrong: --n and --m are not those of this round")
-            if not given and (silent_s > PAUSE_S or verdicts.wrong_count):
-                look_until, verdicts.wrong_count = heard_at + BOARD_LAG_S, 0
+            if not given and (silent_s > PAUSE_S or submissions.wrong_count):
+                look_until, submissions.wrong_count = heard_at + BOARD_LAG_S, 0
             if look_at <= heard_at < look_until:
                 before, matcher = matcher, of_this_round(options, matcher)
                 look_at, look_until = heard_at + 1, look_until if matcher is before else 0.0
-            for digit in data.decode("ascii"):
+            submissions.send_again(heard_at)
+            for digit in re.sub("[^0-9]", "", data.decode("ascii", "replace")):
                 for answer in matcher.push(digit):
-                    output.sendall(f"POST /submit?{query} HTTP/1.1\r\nHost: contest\r\n"
-                                   f"Content-Length: {len(answer)}\r\n\r\n{answer}".encode())
+                    submissions.send(answer, heard_at)
 
 
 def of_this_round(options, matcher):
@@ -128,8 +157,8 @@ def main():
     while True:
         try:
             play(options)
-        except (OSError, http.client.HTTPException) as error:
-            print(f"quadratic: {str(error) or type(error).__name__}; again in a second", file=sys.stderr, flush=True)
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            print(f"quadratic: {plain(error) or type(error).__name__}; again in a second", file=sys.stderr, flush=True)
         time.sleep(1)
 
 
