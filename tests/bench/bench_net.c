@@ -39,6 +39,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
 #else
@@ -64,6 +65,7 @@
 #include "tests/bench/bench_trade.h"
 #include "tests/lib/packet.h"
 #include "tests/lib/player_setup.h"
+#include "tests/lib/random.h"
 #include "tests/lib/virtio_model.h"
 
 enum {
@@ -86,6 +88,7 @@ enum {
 static struct virtio_model model;
 static struct virtio_net net;
 static uint64_t now_ns = 1000000000;
+static uint64_t seed; /* decides the secrets */
 static uint8_t received_flags = VIRTIO_NET_HDR_F_DATA_VALID;
 
 /* ---- The clock ---- */
@@ -251,6 +254,17 @@ static void drops_watch(void)
             capture_watch(&group.counters[k]);
 }
 
+/* Draws from what all secrets follow: another number each run, as on a machine, unless instructions are counted. */
+static uint64_t seed_draw(void)
+{
+    uint64_t drawn = 1;
+    ASSERT(timed.counting || getrandom(&drawn, sizeof drawn, 0) == sizeof drawn);
+    if (getenv("SEED") != NULL)
+        drawn = strtoull(getenv("SEED"), NULL, 0);
+    fprintf(stderr, "bench_net: SEED=%llu\n", (unsigned long long)drawn);
+    return drawn;
+}
+
 static void transport_start(void)
 {
     struct transport_config config = {
@@ -258,8 +272,8 @@ static void transport_start(void)
         .address = BENCH_ADDRESS,
         .mask = 0xffffffff,
         .gateway = BENCH_GATEWAY,
-        .secret = { 1, 2, 3 },
     };
+    random_secret(seed, config.secret, sizeof config.secret);
     memcpy(config.gateway_mac, bench_peer_mac, sizeof config.gateway_mac);
     ASSERT(transport_init(&config, now_ns));
 }
@@ -548,7 +562,7 @@ static void answer(uint32_t (*write)(uint8_t *packets))
 static void trade_start(void)
 {
     enum { SETTLE_TURNS = 1200 }; /* the session is ready 100 ms after a response */
-    bench_trade_start(platform_tsc_khz(), now_ns);
+    bench_trade_start(platform_tsc_khz(), seed, now_ns);
     trade_turns(30);
     answer(bench_trade_login);
     trade_turns(30);
@@ -556,6 +570,11 @@ static void trade_start(void)
     trade_turns(SETTLE_TURNS);
     feed(bench_trade_market);
     trade_turns(30);
+    for (int i = 0; i < BENCH_TRADE_RESTING_DATAGRAMS; i++) {
+        feed(bench_trade_resting);
+        trade_turns(1);
+    }
+    ASSERT(book_is_whole());
 }
 
 static uint64_t time_trade(bool cold)
@@ -711,6 +730,7 @@ int main(int argc, char **argv)
     if (cold)
         memset(cold_memory, 1, COLD_BYTES);
 
+    seed = player_setup_seed = seed_draw();
     device_start();
     if (captured)
         capture_start();

@@ -11,32 +11,44 @@
 #include "app/trade/settings.h"
 #include "app/trade/trade.h"
 #include "base/assert.h"
+#include "tests/lib/random.h"
 #include "tests/lib/trade_messages.h"
 
-enum { LOCATE = 7, PRICE = 1000000, SHARES = 100, BULK_LEVELS = 20 };
+enum {
+    LOCATE = 7,
+    PRICE = 1000000,
+    SHARES = 100,
+    BULK_LEVELS = 20,
+    STRIDE_MAX = 16, /* from one reference to the next: others are of symbols that nobody asked for */
+};
 
 static struct {
-    uint64_t sequence, reference, tick_reference, bulk_reference;
+    uint64_t sequence, reference, tick_reference;
+    uint64_t bulk_references[BENCH_TRADE_BULK_MESSAGES];
     uint32_t order;
     bool bulk_deletes;
 } exchange;
 
 static uint64_t stands_still(void) { return 0; }
 
-void bench_trade_start(uint64_t tsc_khz, uint64_t now_ns)
+static uint64_t next_reference(void) { return exchange.reference += 1 + random_below(STRIDE_MAX); }
+
+void bench_trade_start(uint64_t tsc_khz, uint64_t seed, uint64_t now_ns)
 {
     static const char words[] =
         "feed.a=0.0.0.0:26400 orders=10.0.2.2:26404 user=BENCH passwd=BENCH symbols=AAAA,BB,CCC "
         "strategy=take take.buy=100 risk.rate=1000";
     static struct settings settings;
-    const struct program_machine machine = { .tsc_khz = tsc_khz, .now_ns = stands_still, .secret = { 7 } };
+    struct program_machine machine = { .tsc_khz = tsc_khz, .now_ns = stands_still };
+    random_secret(seed, machine.secret, sizeof machine.secret);
+    random_state = seed;
     service_settings_begin(&settings, "trade", &trade_settings_table, NULL);
     settings_add(&settings, "bench", words, sizeof words - 1);
     ASSERT(settings_finish(&settings));
     stats_clear();
     ASSERT(service_init(machine.secret, false, now_ns) == NULL);
     ASSERT(trade_init(&machine, now_ns) == NULL);
-    exchange.sequence = exchange.reference = 1;
+    exchange.sequence = 1;
 }
 
 uint32_t bench_trade_login(uint8_t *packets) { return soup_accepted(packets, "BENCH", 1); }
@@ -64,8 +76,8 @@ uint32_t bench_trade_market(uint8_t *datagram)
     bytes += mold_block(datagram + bytes, m, itch_action(m, LOCATE, 'T'));
     bytes += mold_block(datagram + bytes, m, itch_event(m, ITCH_MARKET_OPENS));
     bytes += mold_block(datagram + bytes, m, itch_trade(m, LOCATE, PRICE));
-    bytes += mold_block(datagram + bytes, m, itch_add(m, LOCATE, exchange.reference++, 'B', SHARES, PRICE - 5000));
-    bytes += mold_block(datagram + bytes, m, itch_add(m, LOCATE, exchange.reference++, 'S', SHARES, PRICE + 5000));
+    bytes += mold_block(datagram + bytes, m, itch_add(m, LOCATE, next_reference(), 'B', SHARES, PRICE - 5000));
+    bytes += mold_block(datagram + bytes, m, itch_add(m, LOCATE, next_reference(), 'S', SHARES, PRICE + 5000));
     return bytes;
 }
 
@@ -73,7 +85,7 @@ uint32_t bench_trade_tick(uint8_t *datagram)
 {
     uint8_t m[64];
     uint32_t bytes = begin(datagram, 1);
-    exchange.tick_reference = exchange.reference++;
+    exchange.tick_reference = next_reference();
     return bytes + mold_block(datagram + bytes, m, itch_add(m, LOCATE, exchange.tick_reference, 'S', SHARES, PRICE));
 }
 
@@ -91,24 +103,29 @@ uint32_t bench_trade_end(uint8_t *datagram)
     return bytes + mold_block(datagram + bytes, m, itch_reduce(m, ITCH_DELETE, LOCATE, exchange.tick_reference, 0));
 }
 
-uint32_t bench_trade_bulk(uint8_t *datagram)
+/* Writes a datagram of orders that rest below the best bid, or of their deletions. */
+static uint32_t write_bulk(uint8_t *datagram, bool deletes)
 {
     uint8_t m[64];
     uint32_t bytes = begin(datagram, BENCH_TRADE_BULK_MESSAGES);
-    if (!exchange.bulk_deletes) {
-        exchange.bulk_reference = exchange.reference;
-        exchange.reference += BENCH_TRADE_BULK_MESSAGES;
-    }
     for (uint64_t i = 0; i < BENCH_TRADE_BULK_MESSAGES; i++) {
-        uint64_t reference = exchange.bulk_reference + i;
+        uint64_t reference = deletes ? exchange.bulk_references[i] : next_reference();
         uint32_t price = PRICE - 10000 - (uint32_t)(reference * 7 % BULK_LEVELS) * 100;
+        exchange.bulk_references[i] = reference;
         bytes += mold_block(datagram + bytes, m,
-                            exchange.bulk_deletes ? itch_reduce(m, ITCH_DELETE, LOCATE, reference, 0)
-                                                  : itch_add(m, LOCATE, reference, 'B', SHARES, price));
+                            deletes ? itch_reduce(m, ITCH_DELETE, LOCATE, reference, 0)
+                                    : itch_add(m, LOCATE, reference, 'B', SHARES, price));
     }
-    exchange.bulk_deletes = !exchange.bulk_deletes;
     ASSERT(bytes <= BENCH_TRADE_DATAGRAM_BYTES_MAX);
     return bytes;
 }
+
+uint32_t bench_trade_bulk(uint8_t *datagram)
+{
+    exchange.bulk_deletes = !exchange.bulk_deletes;
+    return write_bulk(datagram, !exchange.bulk_deletes);
+}
+
+uint32_t bench_trade_resting(uint8_t *datagram) { return write_bulk(datagram, false); }
 
 uint64_t bench_trade_orders(void) { return ouch_counters.entered; }

@@ -8,11 +8,13 @@ enum {
     BENCH_TRADE_FEED_PORT = 26400,
     BENCH_TRADE_ORDERS_PORT = 26404,
     BENCH_TRADE_DATAGRAM_BYTES_MAX = 1472,
-    BENCH_TRADE_BULK_MESSAGES = 36, /* adds in a datagram of 1,388 bytes */
+    BENCH_TRADE_BULK_MESSAGES = 36,       /* adds in a datagram of 1,388 bytes */
+    BENCH_TRADE_RESTING_DATAGRAMS = 8000, /* 288,000 orders rest in the book */
 };
 
-/* Begins the program, whose link to the exchange is not up yet. */
-void bench_trade_start(uint64_t tsc_khz, uint64_t now_ns);
+/* Begins the program, whose link to the exchange is not up yet. Its secret and the references of orders follow from the
+ * seed. */
+void bench_trade_start(uint64_t tsc_khz, uint64_t seed, uint64_t now_ns);
 
 /* Writes the server's part of the session's start, and the market up to where a tick can move it. Each returns its
  * bytes. Deliver them in this order, with turns between them: the session lets 100 ms pass. */
@@ -30,6 +32,9 @@ uint32_t bench_trade_end(uint8_t *datagram);
 /* Writes a datagram of BENCH_TRADE_BULK_MESSAGES messages that change the book and make nobody order: adds, then, for
  * every second datagram, deletions of the same orders. */
 uint32_t bench_trade_bulk(uint8_t *datagram);
+
+/* Writes the next of BENCH_TRADE_RESTING_DATAGRAMS, whose orders stay in the book. */
+uint32_t bench_trade_resting(uint8_t *datagram);
 
 /* Returns the orders that have left. */
 uint64_t bench_trade_orders(void);

@@ -6,10 +6,11 @@
  * locate, then price and shares of the best bid and of the best offer, eight bytes each. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "app/trade/book.h"
 
-enum { MESSAGE_BYTES_MAX = 64, FIXED_WORDS = 3, SECRET = 12345 };
+enum { MESSAGE_BYTES_MAX = 64, FIXED_WORDS = 3 };
 
 struct row {
     uint64_t number, locate;
@@ -56,7 +57,10 @@ int main(int count, char **words)
         memset(names[symbols], ' ', ITCH_STOCK_BYTES);
         memcpy(names[symbols], words[FIXED_WORDS + symbols], strnlen(words[FIXED_WORDS + symbols], ITCH_STOCK_BYTES));
     }
-    book_init(names, symbols, BOOK_ORDER_COUNT_MAX, SECRET);
+    uint64_t secret;
+    if (getrandom(&secret, sizeof secret, 0) != sizeof secret)
+        return 1;
+    book_init(names, symbols, BOOK_ORDER_COUNT_MAX, secret);
     size_t bytes;
     for (uint64_t number = 1; (bytes = read_message(in, message)) > 0; number++) {
         int symbol = book_take((struct bytes){ message, bytes });
@@ -64,6 +68,7 @@ int main(int count, char **words)
             write_row(out, (uint32_t)symbol, number, load_be16(message + ITCH_LOCATE));
     }
     bool whole = book_is_whole() && feof(in) && !ferror(out);
-    printf("%llu messages, %s\n", (unsigned long long)book_counters.messages, whole ? "whole" : "not whole");
+    printf("%llu messages, %s\n", (unsigned long long)book_counters.messages,
+           whole ? "whole" : "not whole");
     return fclose(out) == 0 && whole ? 0 : 1;
 }

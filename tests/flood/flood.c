@@ -240,11 +240,10 @@ static void game_start(void)
     model.on_kick = on_kick;
     ASSERT(virtio_net_init(&net, &model.bus) == VIRTIO_NET_OK);
     virtio_model_want_kick(&model, VIRTIO_NET_TRANSMITQ);
-    struct transport_config config = { .device = &net.device,
-                                       .address = BENCH_ADDRESS,
-                                       .mask = 0xffffffff,
-                                       .gateway = BENCH_GATEWAY,
-                                       .secret = { 1, 2, 3 } };
+    struct transport_config config = {
+        .device = &net.device, .address = BENCH_ADDRESS, .mask = 0xffffffff, .gateway = BENCH_GATEWAY
+    };
+    random_secret(1, config.secret, sizeof config.secret);
     memcpy(config.gateway_mac, bench_peer_mac, 6);
     ASSERT(transport_init(&config, platform_now_ns()) && transport_listen(LISTEN_PORT));
 

@@ -15,6 +15,7 @@
 #include "net/transport.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/packet.h"
+#include "tests/lib/random.h"
 
 enum { OURS = 0x0a090002, PEER = 0x0a090001, PORT_FIRST = 7000, PORT_COUNT = 4, LISTEN_PORT = 80, UDP_PORT = 4000 };
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
@@ -243,8 +244,8 @@ static void start_once(void)
         .address = OURS,
         .mask = 0xffffff00,
         .gateway = PEER,
-        .secret = { 7 },
     };
+    random_secret(7, config.secret, sizeof config.secret);
     ASSERT(transport_init(&config, now_ns));
     ASSERT(transport_listen(LISTEN_PORT));
     ASSERT(transport_udp_bind(UDP_PORT));

@@ -405,8 +405,8 @@ static struct net_config server_config(void)
         .device = &theirs.device,
         .address = SERVER,
         .mask = 0xffffff00,
-        .secret = { 9 },
     };
+    random_secret(9, config.secret, sizeof config.secret);
     tcp_policy_default(&config.policy);
     return config;
 }
@@ -427,9 +427,8 @@ static void begin(void)
     ASSERT(server != NULL);
     memset(&own, 0, sizeof own);
     own.read_connection = -1;
-    struct transport_config transport = {
-        .device = &ours.device, .address = OURS, .mask = 0xffffff00, .secret = { 7 }
-    };
+    struct transport_config transport = { .device = &ours.device, .address = OURS, .mask = 0xffffff00 };
+    random_secret(7, transport.secret, sizeof transport.secret);
     ASSERT(transport_init(&transport, now_ns));
     player_setup(words, has_tables, 2000000, now_ns);
     has_tables = true;

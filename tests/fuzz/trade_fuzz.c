@@ -18,6 +18,7 @@
 #include "base/time.h"
 #include "tests/fuzz/datagrams.h"
 #include "tests/lib/fake_transport.c"
+#include "tests/lib/random.h"
 #include "tests/lib/trade_messages.h"
 
 enum { EXCHANGE = 0x0a000202, SNAPSHOT = 5004, ORDERS = 5005, REREQUEST_PORT = 26410, LOCATE = 7, EVENTS_MAX = 300 };
@@ -87,8 +88,9 @@ static void packet_to(int id, char type, const void *body, uint32_t bytes)
 static void begin(void)
 {
     static struct settings settings;
-    const struct program_machine machine = { .tsc_khz = 1000000, .now_ns = clock_now, .secret = { 1 } };
+    struct program_machine machine = { .tsc_khz = 1000000, .now_ns = clock_now };
     uint8_t m[128];
+    random_secret(1, machine.secret, sizeof machine.secret);
     service_settings_begin(&settings, "trade", &trade_settings_table, NULL);
     settings_add(&settings, "fuzz", words, sizeof words - 1);
     ASSERT(settings_finish(&settings));

@@ -9,6 +9,7 @@
 #include "app/service/service.h"
 #include "app/service/settings.h"
 #include "app/service/stats.h"
+#include "tests/lib/random.h"
 
 static void need(const char *mistake)
 {
@@ -20,11 +21,13 @@ static void need(const char *mistake)
 
 static uint64_t stands_still(void) { return 0; }
 uint64_t (*player_setup_clock_ns)(void) = stands_still;
+uint64_t player_setup_seed = 7;
 
 void player_setup(const char *words, bool keeps_tables, uint64_t tsc_khz, uint64_t now_ns)
 {
     static struct settings settings;
-    const struct program_machine machine = { .tsc_khz = tsc_khz, .now_ns = player_setup_clock_ns, .secret = { 7 } };
+    struct program_machine machine = { .tsc_khz = tsc_khz, .now_ns = player_setup_clock_ns };
+    random_secret(player_setup_seed, machine.secret, sizeof machine.secret);
     service_settings_begin(&settings, "player", &player_settings_table, NULL);
     settings_add(&settings, "test", words, strlen(words));
     need(settings_finish(&settings) ? NULL : settings.error);

@@ -40,6 +40,13 @@ static inline void random_fill(void *out, size_t bytes)
         ((uint8_t *)out)[i] = (uint8_t)random_next();
 }
 
+/* Fills a secret as a machine draws it: all of its bits vary. The same seed gives the same secret. */
+static inline void random_secret(uint64_t seed, void *out, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        ((uint8_t *)out)[i] = (uint8_t)random_from(&seed);
+}
+
 /* Begins with SEED= of the environment; without it with `usual`. Prints the seed, to be given again. */
 static inline void random_seed(uint64_t usual)
 {
