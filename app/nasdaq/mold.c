@@ -26,6 +26,8 @@ static struct mold {
     uint64_t announced;         /* the lines have spoken of messages before this one */
     const uint8_t *at;          /* the next block of the current datagram */
     uint32_t left;              /* messages from there on */
+    uint32_t left_ahead;        /* messages that mold_ahead has not returned */
+    const uint8_t *at_ahead;
     bool lost;
     bool unsettled; /* messages were taken after a gap: mold_advance has work */
     uint8_t session[MOLD_SESSION_BYTES];
@@ -174,14 +176,24 @@ static inline bool blocks_are_whole(struct bytes blocks, uint32_t count)
     return at == blocks.count;
 }
 
+/* Returns the message of the block at `*at`, and moves on to the next block. */
+static inline struct bytes block_next(const uint8_t **at)
+{
+    struct bytes message = { *at + MOLD_LENGTH_BYTES, load_be16(*at) };
+    *at += MOLD_LENGTH_BYTES + message.count;
+    return message;
+}
+
 /* Makes the messages from `next` on of some blocks due. */
 static inline void make_due(uint64_t sequence, uint32_t count, const uint8_t *blocks)
 {
     ASSERT(sequence <= mold.next && mold.next < sequence + count);
     for (; sequence < mold.next; sequence++, count--)
-        blocks += MOLD_LENGTH_BYTES + load_be16(blocks);
-    mold.at = blocks;
+        block_next(&blocks);
+    mold.at = mold.at_ahead = blocks;
     mold.left = count;
+    mold.left_ahead = count - 1;
+    block_next(&mold.at_ahead);
 }
 
 /* Returns true if the datagram's head is one of our session; learns the session from the first. */
@@ -250,13 +262,20 @@ HOT bool mold_take(enum mold_line line, struct bytes datagram, uint64_t now_ns)
     return true;
 }
 
+HOT bool mold_ahead(struct bytes *message)
+{
+    if (mold.left_ahead == 0 || mold.left_ahead + MOLD_AHEAD_COUNT <= mold.left)
+        return false;
+    *message = block_next(&mold.at_ahead);
+    mold.left_ahead--;
+    return true;
+}
+
 HOT bool mold_next(struct bytes *message)
 {
     if (mold.left == 0)
         return false;
-    size_t bytes = load_be16(mold.at);
-    *message = (struct bytes){ mold.at + MOLD_LENGTH_BYTES, bytes };
-    mold.at += MOLD_LENGTH_BYTES + bytes;
+    *message = block_next(&mold.at);
     mold.left--;
     mold.next++;
     mold_counters.messages++;

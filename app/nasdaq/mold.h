@@ -25,8 +25,9 @@ enum {
     MOLD_SESSION_BYTES = 10,
     MOLD_LENGTH_BYTES = 2,          /* before each message */
     MOLD_DATAGRAM_BYTES_MAX = 1472, /* an Ethernet frame's */
-    MOLD_STORE_COUNT = 1024,        /* 8 ms at 5 million messages a second */
-    MOLD_COUNT_MAX = 0xfffe,        /* messages of a request; 0xffff marks the session's end */
+    MOLD_AHEAD_COUNT = 6,
+    MOLD_STORE_COUNT = 1024, /* 8 ms at 5 million messages a second */
+    MOLD_COUNT_MAX = 0xfffe, /* messages of a request; 0xffff marks the session's end */
     MOLD_RETRIES_MAX = 20,
     MOLD_GAP_MAX = 1000000,
 };
@@ -40,6 +41,10 @@ bool mold_take(enum mold_line line, struct bytes datagram, uint64_t now_ns);
 
 /* Returns the next message, borrowed until the next call; false: none is due. */
 bool mold_next(struct bytes *message);
+
+/* Returns a message that mold_next will return later, MOLD_AHEAD_COUNT messages before at most, so that the caller can
+ * fetch what the message needs. Call after each mold_next, until false: no further one is near. */
+bool mold_ahead(struct bytes *message);
 
 /* Makes the next stored datagram's messages due, when mold_next has returned false. Returns false if there is none:
  * the gap has ended, or the next one has begun. A caller that has no time may call later: mold_has_backlog. */

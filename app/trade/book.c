@@ -10,10 +10,13 @@ enum {
     SLOT_COUNT_MAX = 2 * BOOK_ORDER_COUNT_MAX, /* at most half of the slots are used, so searches are short */
     SHARES_BITS = 26,
     NEAR_COUNT = 8, /* levels that are compared one by one, before bisection */
+    LINE_SLOTS = 4,
+    WARM_LINES = 64, /* for the next 256 references */
     LOCATE_COUNT = 1 << 16,
     LOCATE_UNKNOWN = 0,    /* no directory message yet */
     LOCATE_SKIPPED = 0xff, /* a symbol that nobody asked for; else the symbol plus 1 */
 };
+#define REHEARSED_REFERENCE UINT64_MAX
 static_assert(BOOK_SHARES_MAX == (1 << SHARES_BITS) - 1, "shares and symbol share a word");
 static_assert(BOOK_SYMBOL_COUNT_MAX <= 1 << (32 - SHARES_BITS), "shares and symbol share a word");
 static_assert(ITCH_PRICE_MAX < INT32_MAX, "price and side share a word");
@@ -25,7 +28,7 @@ struct order {
     uint32_t price_side;    /* the price, and the side in the lowest bit */
     uint32_t shares_symbol; /* the symbol in the highest bits */
 };
-static_assert(sizeof(struct order) == 16, "four to a cache line, none across two");
+static_assert(LINE_SLOTS * sizeof(struct order) == 64, "four to a cache line, none across two");
 
 /* The levels of a side, the best one last. A key grows with the quality of its price. */
 struct side {
@@ -35,7 +38,8 @@ struct side {
 };
 
 static struct {
-    _Alignas(64) uint64_t multiplier; /* odd and random: spreads the references over the slots */
+    _Alignas(64) uint64_t multiplier; /* odd and random: spreads the references over the lines */
+    uint64_t newest;                  /* the latest reference that came with a new order, of whatever symbol */
     uint32_t slot_shift, slot_mask;
     bool open;
     uint32_t symbol_count;
@@ -67,7 +71,7 @@ void book_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count
                uint64_t secret)
 {
     ASSERT(symbol_count <= BOOK_SYMBOL_COUNT_MAX);
-    ASSERT(order_count_max >= 1 && order_count_max <= BOOK_ORDER_COUNT_MAX);
+    ASSERT(order_count_max >= LINE_SLOTS && order_count_max <= BOOK_ORDER_COUNT_MAX);
     uint32_t bits = 1;
     while (UINT32_C(1) << bits < 2 * order_count_max)
         bits++;
@@ -96,7 +100,7 @@ bool book_clear_slice(void)
         for (uint32_t i = 0; i < BOOK_SYMBOL_COUNT_MAX; i++)
             book.sides[i][BOOK_BUY].count = book.sides[i][BOOK_SELL].count = 0;
         book.open = false;
-        book_levels.orders_used = book_levels.whole = 0;
+        book_levels.orders_used = book_levels.whole = book_levels.search_max = 0;
     }
     size_t slice = min_size(bytes - book.cleared_bytes, BOOK_CLEAR_SLICE_BYTES);
     memset((uint8_t *)book.slots + book.cleared_bytes, 0, slice);
@@ -198,9 +202,14 @@ static inline int refresh(uint32_t symbol, enum book_side side)
 
 /* ---- orders ---- */
 
+/* Returns the slot in which the search of an order begins. References rise through a day, so four neighbours share a
+ * line: their lowest bits stay outside of the hash. One product alone would turn a progression of references into one of
+ * slots, which some multipliers crowd: its halves are multiplied. The last factor is splitmix64's. */
 static inline uint32_t home_of(uint64_t reference)
 {
-    return (uint32_t)(reference * book.multiplier >> book.slot_shift);
+    const uint64_t spread = (reference / LINE_SLOTS ^ book.multiplier >> 3) * book.multiplier;
+    const uint64_t hash = (spread ^ (spread >> 32) * (uint32_t)spread) * UINT64_C(0xbf58476d1ce4e5b9);
+    return ((uint32_t)(hash >> book.slot_shift) & ~(uint32_t)(LINE_SLOTS - 1)) | (uint32_t)(reference % LINE_SLOTS);
 }
 
 static inline uint32_t shares_of(const struct order *o) { return o->shares_symbol & BOOK_SHARES_MAX; }
@@ -211,9 +220,11 @@ static inline enum book_side side_of(const struct order *o) { return o->price_si
 /* Returns the slot of an order, or the free slot in which its search ends. */
 static inline struct order *slot_of(uint64_t reference)
 {
-    uint32_t at = home_of(reference);
-    while (book.slots[at].shares_symbol != 0 && book.slots[at].reference != reference)
+    uint32_t at = home_of(reference), steps = 0;
+    for (; book.slots[at].shares_symbol != 0 && book.slots[at].reference != reference; steps++)
         at = (at + 1) & book.slot_mask;
+    if (__builtin_expect(steps > book_levels.search_max, 0))
+        book_levels.search_max = steps;
     return &book.slots[at];
 }
 
@@ -260,8 +271,10 @@ static inline int take_add(const uint8_t *m, uint32_t symbol)
     if (__builtin_expect(letter != 'B' && letter != 'S', 0))
         return drop(&book_counters.drop_side);
     enum book_side side = letter == 'B' ? BOOK_BUY : BOOK_SELL;
-    int added = order_add(symbol, side, load_be64(m + ITCH_REFERENCE), load_be32(m + ITCH_ADD_SHARES),
-                          load_be32(m + ITCH_ADD_PRICE));
+    const uint64_t reference = load_be64(m + ITCH_REFERENCE);
+    if (reference != REHEARSED_REFERENCE)
+        book.newest = reference;
+    int added = order_add(symbol, side, reference, load_be32(m + ITCH_ADD_SHARES), load_be32(m + ITCH_ADD_PRICE));
     return added < 0 ? -1 : refresh(symbol, side);
 }
 
@@ -371,6 +384,8 @@ HOT int book_take(struct bytes message)
     book_counters.messages++;
     if (of == LOCATE_SKIPPED) {
         book_counters.skipped++;
+        if (m[0] == ITCH_ADD || m[0] == ITCH_ADD_ATTRIBUTED)
+            book.newest = load_be64(m + ITCH_REFERENCE);
         return -1;
     }
     if (__builtin_expect(of == LOCATE_UNKNOWN, 0))
@@ -400,12 +415,25 @@ HOT int book_take(struct bytes message)
     }
 }
 
+HOT void book_fetch(struct bytes message)
+{
+    const uint8_t *m = message.data;
+    if (message.count < ITCH_DELETE_BYTES || book.symbol_of[load_be16(m + ITCH_LOCATE)] == LOCATE_SKIPPED)
+        return;
+    ASSERT(book.symbol_count > 0);
+    __builtin_prefetch(&book.slots[home_of(load_be64(m + ITCH_REFERENCE))], 1);
+    if (m[0] == ITCH_REPLACE && itch_is_whole(message))
+        __builtin_prefetch(&book.slots[home_of(load_be64(m + ITCH_REPLACE_NEW))], 1);
+}
+
 void book_warm(void)
 {
     ASSERT(book.symbol_count <= BOOK_SYMBOL_COUNT_MAX);
     hot_fetch(&book, HOT_LINE_BYTES);
     hot_fetch(&book_counters, sizeof book_counters);
     hot_fetch(itch_bytes, sizeof itch_bytes);
+    for (uint64_t line = 0; line < WARM_LINES; line++)
+        __builtin_prefetch(&book.slots[home_of(book.newest + line * LINE_SLOTS)], 1);
     for (uint32_t i = 0; i < book.symbol_count; i++) {
         hot_fetch(&book.tops[i], sizeof book.tops[i]);
         __builtin_prefetch(&book.symbol_of[book.locates[i]]);
@@ -421,17 +449,16 @@ void book_warm(void)
 
 bool book_rehearsal(uint32_t symbol, uint8_t add[ITCH_ADD_BYTES], uint8_t deletion[ITCH_DELETE_BYTES])
 {
-    const uint64_t reference = UINT64_MAX;
     ASSERT(symbol < book.symbol_count);
     const uint32_t ask = book.tops[symbol].price[BOOK_SELL];
     bool room = book_levels.orders_used < book_levels.orders_max
                 && book.sides[symbol][BOOK_SELL].count < BOOK_LEVEL_COUNT_MAX;
-    if (ask < 2 || !room || slot_of(reference)->shares_symbol != 0)
+    if (ask < 2 || !room || slot_of(REHEARSED_REFERENCE)->shares_symbol != 0)
         return false;
     memset(add, 0, ITCH_ADD_BYTES);
     add[0] = ITCH_ADD;
     store_be16(add + ITCH_LOCATE, book.locates[symbol]);
-    store_be64(add + ITCH_REFERENCE, reference);
+    store_be64(add + ITCH_REFERENCE, REHEARSED_REFERENCE);
     add[ITCH_ADD_SIDE] = 'S';
     store_be32(add + ITCH_ADD_SHARES, 1);
     store_be32(add + ITCH_ADD_PRICE, ask - 1);

@@ -1,8 +1,8 @@
 /* The order books of up to 64 symbols, built from ITCH messages in static memory. Knows no feed, no clock and no order
  * of our own.
  *
- * Three tables. An order is found by its reference in a hash table of 16 bytes an order, four to a cache line. The
- * price levels of a side are an array sorted by price with the best one last: most changes are near the best, so they
+ * Three tables. An order is found by its reference in a hash table of 16 bytes an order, four to a cache line. The slots
+ * of the next references are known before the orders come, and fetched. The price levels of a side are an array sorted by price with the best one last: most changes are near the best, so they
  * move little. The best of both sides stands in one line of its own for each symbol, struct book_top.
  *
  * A message that contradicts the book, or finds it full, is dropped and counted. From then on the books may be wrong:
@@ -44,6 +44,9 @@ void book_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count
 /* Takes one message of the feed. Returns the symbol whose best, last price or trading state has changed; -1: none. */
 int book_take(struct bytes message);
 
+/* Fetches the slot of a message that will come soon into the caches. The message may be of any kind, and malformed. */
+void book_fetch(struct bytes message);
+
 /* Returns the best of a symbol's book, valid until the next message. */
 const struct book_top *book_top(uint32_t symbol);
 
@@ -56,7 +59,7 @@ bool book_market_is_open(void);
  * be taken. */
 bool book_clear_slice(void);
 
-/* Fetches the memory of the next message into the caches. */
+/* Fetches the memory of the next message into the caches, and the slots of the references after the newest. */
 void book_warm(void);
 
 /* Writes a message that adds a share just below the best ask of a symbol, and one that deletes it: after both the books
@@ -71,7 +74,8 @@ void book_check(void);
     X(messages) X(skipped) X(drop_type) X(drop_length) X(drop_locate) X(drop_directory) X(drop_side) X(drop_shares) \
     X(drop_price) X(drop_known_reference) X(drop_unknown_reference) X(drop_excess) X(drop_orders_full) \
     X(drop_levels_full) X(cleared)
-#define BOOK_LEVELS(X) X(orders_used) X(orders_max) X(whole)
+#define BOOK_LEVELS(X) /* search_max: slots that the longest search of an order has passed */ \
+    X(orders_used) X(orders_max) X(whole) X(search_max)
 /* clang-format on */
 extern struct book_counters {
     BOOK_COUNTERS(COUNTER_MEMBER)

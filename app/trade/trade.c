@@ -413,6 +413,8 @@ HOT static void take_messages(uint64_t now_ns)
     ASSERT(trade.turn_ends_ns > 0);
     do {
         while (mold_next(&message)) {
+            for (struct bytes later; mold_ahead(&later);)
+                book_fetch(later);
             int symbol = book_take(message);
             if (symbol >= 0)
                 consider((uint32_t)symbol, now_ns);

@@ -16,15 +16,23 @@ BEFORE_EACH()
     taken = 0;
 }
 
-/* Takes the messages that are due; each holds its own sequence number. */
+/* Takes the messages that are due; each holds its own sequence number. Each but the first of a datagram is seen ahead,
+ * once and in order. */
 static void drain(bool due)
 {
     struct bytes message;
-    for (; due; due = mold_advance())
+    for (; due; due = mold_advance()) {
+        uint64_t ahead = taken + 1;
         while (mold_next(&message)) {
             assert_int_equal(message.count, 8);
             assert_int_equal(load_be64(message.data), ++taken);
+            assert_true(taken <= ahead);
+            while (mold_ahead(&message))
+                assert_int_equal(load_be64(message.data), ++ahead);
+            assert_true(ahead <= taken + MOLD_AHEAD_COUNT);
         }
+        assert_int_equal(ahead, taken);
+    }
     mold_check();
 }
 

@@ -23,7 +23,7 @@ static int take(uint32_t bytes)
 
 BEFORE_EACH()
 {
-    book_init(names, 2, ORDERS_MAX, 12345);
+    book_init(names, 2, ORDERS_MAX, UINT64_C(0x8c5f3a91d27e640b));
     take(itch_directory(m, LOCATE_A, "AAAA"));
     take(itch_directory(m, LOCATE_B, "BB"));
     take(itch_directory(m, LOCATE_OTHER, "CCC"));
@@ -214,7 +214,7 @@ TEST(full_tables_drop_and_are_cleared_in_slices)
 
 TEST(side_holds_its_levels_and_no_more)
 {
-    book_init(names, 2, BOOK_LEVEL_COUNT_MAX + 10, 3);
+    book_init(names, 2, BOOK_LEVEL_COUNT_MAX + 10, UINT64_C(0x8c5f3a91d27e640b));
     take(itch_directory(m, LOCATE_A, "AAAA"));
     for (uint32_t i = 0; i < BOOK_LEVEL_COUNT_MAX; i++)
         add(i, 'S', 1, PRICE + i * 37 % BOOK_LEVEL_COUNT_MAX);
@@ -222,6 +222,23 @@ TEST(side_holds_its_levels_and_no_more)
     add(77777, 'S', 1, PRICE - 1);
     assert_int_equal(book_counters.drop_levels_full, 1);
     assert_top(0, 0, PRICE, 1);
+}
+
+/* Fills half of the slots with references of a stranger, who knows the code and not the secret: neighbours, and
+ * progressions of each power of two and of some other steps. */
+TEST(no_progression_of_references_makes_long_searches)
+{
+    random_seed(20261128);
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < 70; i++) {
+        const uint64_t other = random_next() | 1, step = i < 60 ? UINT64_C(1) << i : i < 65 ? other : i - 62;
+        book_init(names, 2, ORDERS_MAX, random_next());
+        take(itch_directory(m, LOCATE_A, "AAAA"));
+        for (uint64_t k = 0; k < ORDERS_MAX; k++)
+            add(1 + k * step, 'B', 1, PRICE);
+        longest = longest > book_levels.search_max ? longest : book_levels.search_max;
+    }
+    assert_true(longest < 200); /* with random slots: 40 to 100 */
 }
 
 /* ---- beside a model that keeps a list of orders ---- */
