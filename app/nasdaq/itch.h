@@ -31,6 +31,7 @@ enum itch_type {
     ITCH_REPLACE = 'U',
     ITCH_TRADE = 'P',
     ITCH_CROSS = 'Q',
+    ITCH_BROKEN = 'B',
 };
 
 /* The places where fields begin, from the message's type on. */
@@ -45,14 +46,18 @@ enum itch_offset {
     ITCH_ADD_SIDE = 19,
     ITCH_ADD_SHARES = 20,
     ITCH_ADD_PRICE = 32,
-    ITCH_SHARES = 19, /* 4 bytes, executed or cancelled */
+    ITCH_SHARES = 19,         /* 4 bytes, executed or cancelled */
+    ITCH_EXECUTED_MATCH = 23, /* 8 bytes, of both executions */
     ITCH_EXECUTED_PRINTABLE = 31,
     ITCH_EXECUTED_AT = 32,
     ITCH_REPLACE_NEW = 19,
     ITCH_REPLACE_SHARES = 27,
     ITCH_REPLACE_PRICE = 31,
     ITCH_TRADE_PRICE = 32,
+    ITCH_TRADE_MATCH = 36,
     ITCH_CROSS_PRICE = 27,
+    ITCH_CROSS_MATCH = 31,
+    ITCH_BROKEN_MATCH = 11,
 };
 
 enum itch_event { ITCH_MARKET_OPENS = 'Q', ITCH_MARKET_CLOSES = 'M' };

@@ -9,7 +9,8 @@
 enum {
     SLOT_COUNT_MAX = 2 * BOOK_ORDER_COUNT_MAX, /* at most half of the slots are used, so searches are short */
     SHARES_BITS = 26,
-    NEAR_COUNT = 8, /* levels that are compared one by one, before bisection */
+    TRADE_COUNT = 16, /* the latest trades of a symbol, in case one is broken */
+    NEAR_COUNT = 8,   /* levels that are compared one by one, before bisection */
     LINE_SLOTS = 4,
     WARM_LINES = 64, /* for the next 256 references */
     LOCATE_COUNT = 1 << 16,
@@ -37,6 +38,13 @@ struct side {
     uint64_t shares[BOOK_LEVEL_COUNT_MAX];
 };
 
+/* The latest trades of a symbol. */
+struct trades {
+    uint32_t next;
+    uint32_t prices[TRADE_COUNT]; /* 0: none, or it was broken */
+    uint64_t matches[TRADE_COUNT];
+};
+
 static struct {
     _Alignas(64) uint64_t multiplier; /* odd and random: spreads the references over the lines */
     uint64_t newest;                  /* the latest reference that came with a new order, of whatever symbol */
@@ -50,6 +58,7 @@ static struct {
     struct {
         bool trading, halted; /* by the trading state, and by an operational halt */
     } states[BOOK_SYMBOL_COUNT_MAX];
+    struct trades trades[BOOK_SYMBOL_COUNT_MAX];
     uint8_t symbol_of[LOCATE_COUNT];
     struct side sides[BOOK_SYMBOL_COUNT_MAX][BOOK_SIDE_COUNT];
     _Alignas(64) struct order slots[SLOT_COUNT_MAX];
@@ -96,6 +105,7 @@ bool book_clear_slice(void)
         memset(book.locates, 0, sizeof book.locates);
         memset(book.tops, 0, sizeof book.tops);
         memset(book.states, 0, sizeof book.states);
+        memset(book.trades, 0, sizeof book.trades);
         memset(book.symbol_of, LOCATE_UNKNOWN, sizeof book.symbol_of);
         for (uint32_t i = 0; i < BOOK_SYMBOL_COUNT_MAX; i++)
             book.sides[i][BOOK_BUY].count = book.sides[i][BOOK_SELL].count = 0;
@@ -203,8 +213,8 @@ static inline int refresh(uint32_t symbol, enum book_side side)
 /* ---- orders ---- */
 
 /* Returns the slot in which the search of an order begins. References rise through a day, so four neighbours share a
- * line: their lowest bits stay outside of the hash. One product alone would turn a progression of references into one of
- * slots, which some multipliers crowd: its halves are multiplied. The last factor is splitmix64's. */
+ * line: their lowest bits stay outside of the hash. One product alone would turn a progression of references into a
+ * progression of slots, which some multipliers crowd: its halves are multiplied. The last factor is splitmix64's. */
 static inline uint32_t home_of(uint64_t reference)
 {
     const uint64_t spread = (reference / LINE_SLOTS ^ book.multiplier >> 3) * book.multiplier;
@@ -278,15 +288,45 @@ static inline int take_add(const uint8_t *m, uint32_t symbol)
     return added < 0 ? -1 : refresh(symbol, side);
 }
 
-/* Notes a trade's price; 0: a cross of no shares has none. Returns the symbol if its last price changes, else -1. */
-static inline int take_trade(uint32_t symbol, uint32_t price)
+/* Sets the last price; 0: none is known. Returns the symbol if it changes, else -1. */
+static inline int last_price_set(uint32_t symbol, uint32_t price)
 {
-    if (__builtin_expect(price > ITCH_PRICE_MAX, 0))
-        return drop(&book_counters.drop_price);
-    if (price == 0 || price == book.tops[symbol].last_price)
+    if (price == book.tops[symbol].last_price)
         return -1;
     book.tops[symbol].last_price = price;
     return (int)symbol;
+}
+
+/* Notes a trade's price; 0: a cross of no shares has none. Returns the symbol if its last price changes, else -1. */
+static inline int take_trade(uint32_t symbol, uint32_t price, uint64_t match)
+{
+    struct trades *t = &book.trades[symbol];
+    if (__builtin_expect(price > ITCH_PRICE_MAX, 0))
+        return drop(&book_counters.drop_price);
+    if (price == 0)
+        return -1;
+    t->prices[t->next] = price;
+    t->matches[t->next] = match;
+    t->next = (t->next + 1) % TRADE_COUNT;
+    return last_price_set(symbol, price);
+}
+
+/* Takes a broken trade's price back: the latest trade that stands has the last price. An old trade is passed over. */
+NOT_HOT static int take_broken(uint32_t symbol, uint64_t match)
+{
+    struct trades *t = &book.trades[symbol];
+    ASSERT(t->next < TRADE_COUNT);
+    uint32_t found = 0;
+    while (found < TRADE_COUNT && (t->prices[found] == 0 || t->matches[found] != match))
+        found++;
+    if (found == TRADE_COUNT)
+        return -1;
+    t->prices[found] = 0;
+    book_counters.broken++;
+    uint32_t latest = (t->next + TRADE_COUNT - 1) % TRADE_COUNT;
+    for (uint32_t i = 1; i < TRADE_COUNT && t->prices[latest] == 0; i++)
+        latest = (latest + TRADE_COUNT - 1) % TRADE_COUNT;
+    return last_price_set(symbol, t->prices[latest]);
 }
 
 /* Takes a message about an order: an execution, a cancellation, a deletion, or a replacement by an order of the same
@@ -317,7 +357,7 @@ static inline int take_about_order(const uint8_t *m, uint32_t symbol)
                   load_be32(m + ITCH_REPLACE_PRICE));
     int changed = refresh(symbol, side), traded = -1;
     if (type == ITCH_EXECUTED || (type == ITCH_EXECUTED_PRICE && m[ITCH_EXECUTED_PRINTABLE] == 'Y'))
-        traded = take_trade(symbol, price);
+        traded = take_trade(symbol, price, load_be64(m + ITCH_EXECUTED_MATCH));
     return traded >= 0 ? traded : changed;
 }
 
@@ -402,9 +442,11 @@ HOT int book_take(struct bytes message)
     case ITCH_REPLACE:
         return take_about_order(m, symbol);
     case ITCH_TRADE:
-        return take_trade(symbol, load_be32(m + ITCH_TRADE_PRICE));
+        return take_trade(symbol, load_be32(m + ITCH_TRADE_PRICE), load_be64(m + ITCH_TRADE_MATCH));
     case ITCH_CROSS:
-        return take_trade(symbol, load_be32(m + ITCH_CROSS_PRICE));
+        return take_trade(symbol, load_be32(m + ITCH_CROSS_PRICE), load_be64(m + ITCH_CROSS_MATCH));
+    case ITCH_BROKEN:
+        return take_broken(symbol, load_be64(m + ITCH_BROKEN_MATCH));
     case ITCH_TRADING_ACTION:
     case ITCH_OPERATIONAL_HALT:
         return take_state(m, symbol);
@@ -436,6 +478,7 @@ void book_warm(void)
         __builtin_prefetch(&book.slots[home_of(book.newest + line * LINE_SLOTS)], 1);
     for (uint32_t i = 0; i < book.symbol_count; i++) {
         hot_fetch(&book.tops[i], sizeof book.tops[i]);
+        __builtin_prefetch(&book.trades[i], 1);
         __builtin_prefetch(&book.symbol_of[book.locates[i]]);
         for (uint32_t side = 0; side < BOOK_SIDE_COUNT; side++) {
             const struct side *s = &book.sides[i][side];

@@ -1,9 +1,10 @@
 /* The order books of up to 64 symbols, built from ITCH messages in static memory. Knows no feed, no clock and no order
  * of our own.
  *
- * Three tables. An order is found by its reference in a hash table of 16 bytes an order, four to a cache line. The slots
- * of the next references are known before the orders come, and fetched. The price levels of a side are an array sorted by price with the best one last: most changes are near the best, so they
- * move little. The best of both sides stands in one line of its own for each symbol, struct book_top.
+ * Three tables. An order is found by its reference in a hash table of 16 bytes an order, four to a cache line. The
+ * slots are fetched before the orders come. The price levels of a side are an array sorted by price with the best one
+ * last: most changes are near the best, so they move little. The best of both sides stands in one line of its own for
+ * each symbol, struct book_top.
  *
  * A message that contradicts the book, or finds it full, is dropped and counted. From then on the books may be wrong:
  * book_is_whole is false until book_clear_slice and a snapshot have rebuilt them. Nobody orders from such books. */
@@ -70,12 +71,13 @@ bool book_rehearsal(uint32_t symbol, uint8_t add[ITCH_ADD_BYTES], uint8_t deleti
 void book_check(void);
 
 /* clang-format off */
-#define BOOK_COUNTERS(X) /* skipped: of symbols that nobody asked for */ \
+/* skipped: messages for symbols that nobody asked for. broken: trades whose price is taken back. */
+#define BOOK_COUNTERS(X) \
     X(messages) X(skipped) X(drop_type) X(drop_length) X(drop_locate) X(drop_directory) X(drop_side) X(drop_shares) \
     X(drop_price) X(drop_known_reference) X(drop_unknown_reference) X(drop_excess) X(drop_orders_full) \
-    X(drop_levels_full) X(cleared)
-#define BOOK_LEVELS(X) /* search_max: slots that the longest search of an order has passed */ \
-    X(orders_used) X(orders_max) X(whole) X(search_max)
+    X(drop_levels_full) X(cleared) X(broken)
+/* search_max: the slots that the longest search of an order has passed. */
+#define BOOK_LEVELS(X) X(orders_used) X(orders_max) X(whole) X(search_max)
 /* clang-format on */
 extern struct book_counters {
     BOOK_COUNTERS(COUNTER_MEMBER)

@@ -1,5 +1,6 @@
 #include "app/trade/ouch.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -9,15 +10,18 @@ static struct {
     const uint8_t (*names)[ITCH_STOCK_BYTES];
     uint32_t symbol_count;
     uint32_t arrived_next; /* the latest answer to an account query; 0: none since the login */
-    bool ready;
-    uint64_t response_ns; /* when the latest response came */
-    uint32_t next_place;  /* the search of a free place begins here */
+    bool ready, day_over;
+    const char *contradiction; /* the first one; NULL: none yet */
+    uint64_t response_ns;      /* when the latest response came */
+    uint64_t rejects_from_ns;  /* the current second of rejections began then */
+    uint32_t rejects_in_row, rejects_in_second;
+    uint32_t next_place; /* the search of a free place begins here */
     struct ouch_symbol symbols[BOOK_SYMBOL_COUNT_MAX];
     struct ouch_order orders[OUCH_ORDER_COUNT_MAX];
     uint32_t next_execution;
     struct execution {
         uint64_t match;
-        uint32_t reference, shares;
+        uint32_t reference, shares, price;
         uint8_t symbol, side;
     } executions[OUCH_EXECUTION_COUNT];
 } ouch;
@@ -43,6 +47,8 @@ void ouch_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count
 }
 
 HOT bool ouch_is_ready(void) { return ouch.ready; }
+HOT bool ouch_day_is_over(void) { return ouch.day_over; }
+const char *ouch_contradiction(void) { return ouch.contradiction; }
 
 HOT const struct ouch_symbol *ouch_symbol(uint32_t symbol)
 {
@@ -60,37 +66,36 @@ static uint32_t newest_reference(const struct ouch_order *o)
 
 /* ---- messages to the exchange ---- */
 
-static const char client_order_id[] = "peregrine     ";
+static const char client_id[] = "peregrine     ";
+static_assert(sizeof client_id == OUCH_CLIENT_ID_BYTES + 1, "padded with blanks");
 
 void ouch_write_template(uint8_t message[OUCH_ENTER_BYTES])
 {
-    memset(message, 0, OUCH_ENTER_BYTES); /* the appendage's length, too */
-    message[0] = 'O';
-    store_be32(message + 1, (uint32_t)ouch_levels.next_reference);
-    memcpy(message + 27, "YPNN", 4); /* displayed, principal, no intermarket sweep, no cross */
-    memcpy(message + 31, client_order_id, sizeof client_order_id - 1);
+    struct ouch_enter_wire *enter = (struct ouch_enter_wire *)message;
+    *enter = (struct ouch_enter_wire){ .type = 'O', .display = 'Y', .capacity = 'P', .sweep = 'N', .cross = 'N' };
+    store_be32(&enter->reference, (uint32_t)ouch_levels.next_reference);
+    memcpy(enter->client_id, client_id, sizeof enter->client_id);
 }
 
 void ouch_write_replace(uint8_t message[OUCH_REPLACE_BYTES], const struct ouch_order *order, uint32_t quantity,
                         uint32_t price)
 {
+    struct ouch_replace_wire *replace = (struct ouch_replace_wire *)message;
     ASSERT(is_live(order));
-    memset(message, 0, OUCH_REPLACE_BYTES);
-    message[0] = 'U';
-    store_be32(message + 1, order->reference);
-    store_be32(message + 5, (uint32_t)ouch_levels.next_reference);
-    store_be32(message + 9, quantity);
-    store_be64(message + 13, price);
-    memcpy(message + 21, "0YN", 3); /* day, displayed, no intermarket sweep */
-    memcpy(message + 24, client_order_id, sizeof client_order_id - 1);
+    *replace = (struct ouch_replace_wire){ .type = 'U', .time_in_force = '0', .display = 'Y', .sweep = 'N' };
+    store_be32(&replace->original, order->reference);
+    store_be32(&replace->reference, (uint32_t)ouch_levels.next_reference);
+    store_be32(&replace->quantity, quantity);
+    store_be64(&replace->price, price);
+    memcpy(replace->client_id, client_id, sizeof replace->client_id);
 }
 
 void ouch_write_cancel(uint8_t message[OUCH_CANCEL_BYTES], const struct ouch_order *order)
 {
+    struct ouch_cancel_wire *cancel = (struct ouch_cancel_wire *)message;
     ASSERT(is_live(order));
-    message[0] = 'X';
-    store_be32(message + 1, newest_reference(order));
-    store_be32(message + 5, 0); /* no share stays */
+    *cancel = (struct ouch_cancel_wire){ .type = 'X' };
+    store_be32(&cancel->reference, newest_reference(order));
 }
 
 /* ---- orders ---- */
@@ -104,6 +109,14 @@ static struct ouch_order *order_of(uint32_t reference)
     return NULL;
 }
 
+/* Notes the price of a live order, 0: none, as one at which the other side would meet it. */
+static void note_price(struct ouch_symbol *s, enum book_side side, uint32_t price)
+{
+    uint32_t *nearest = &s->nearest[side];
+    if (price != 0 && (*nearest == 0 || (side == BOOK_BUY ? price > *nearest : price < *nearest)))
+        *nearest = price;
+}
+
 /* Computes the sums of a symbol's orders. A replaced order counts with its shares or its replacement's, as one of the
  * two is executed. A pass over all places: with 64 open orders a response takes 130 ns in all. */
 static void sum_up(uint32_t symbol)
@@ -111,6 +124,7 @@ static void sum_up(uint32_t symbol)
     struct ouch_symbol *s = &ouch.symbols[symbol];
     ASSERT(symbol < ouch.symbol_count);
     s->open_shares[BOOK_BUY] = s->open_shares[BOOK_SELL] = 0;
+    s->nearest[BOOK_BUY] = s->nearest[BOOK_SELL] = 0;
     memset(s->own, 0, sizeof s->own);
     ouch_levels.open = 0;
     for (const struct ouch_order *o = ouch.orders; o < ouch.orders + OUCH_ORDER_COUNT_MAX; o++) {
@@ -120,6 +134,8 @@ static void sum_up(uint32_t symbol)
         if (o->symbol != symbol)
             continue;
         s->open_shares[o->side] += max_u32(o->open_shares, o->next_shares);
+        note_price(s, o->side, o->price);
+        note_price(s, o->side, o->next_price);
         if (s->own[o->side].reference < o->reference)
             s->own[o->side] = *o;
     }
@@ -135,7 +151,7 @@ static void end(struct ouch_order *o)
 static void keep(struct ouch_order *o)
 {
     ASSERT(o->next_reference != 0);
-    o->next_reference = o->next_shares = 0;
+    o->next_reference = o->next_shares = o->next_price = 0;
     o->cancelling = false; /* only the replacement's cancellation was asked for */
     if (is_live(o))
         o->state = OUCH_OPEN;
@@ -155,14 +171,16 @@ static struct ouch_order *place(void)
 }
 
 /* Counts a contradiction between the exchange and our own knowledge. */
-static int doubt(uint64_t *counter)
+static int doubt(uint64_t *counter, const char *contradiction)
 {
     ++*counter;
+    if (ouch.contradiction == NULL)
+        ouch.contradiction = contradiction;
     ouch_levels.sure = 0;
     return -1;
 }
 
-void ouch_entered(uint32_t symbol, enum book_side side, uint32_t quantity, uint32_t price)
+void ouch_entered(uint32_t symbol, enum book_side side, uint32_t quantity, uint32_t price, bool immediate)
 {
     struct ouch_order *o = place();
     ASSERT(o != NULL); /* risk.open= is less than the places */
@@ -171,19 +189,23 @@ void ouch_entered(uint32_t symbol, enum book_side side, uint32_t quantity, uint3
                               .open_shares = quantity,
                               .state = OUCH_SENT,
                               .side = (uint8_t)side,
-                              .symbol = (uint8_t)symbol };
+                              .symbol = (uint8_t)symbol,
+                              .immediate = immediate };
     ouch_counters.entered++;
+    ouch_counters.shares_ordered += quantity;
     sum_up(symbol);
 }
 
-void ouch_replaced(uint32_t reference, uint32_t quantity)
+void ouch_replaced(uint32_t reference, uint32_t quantity, uint32_t price)
 {
     struct ouch_order *o = order_of(reference);
     ASSERT(o != NULL && o->state == OUCH_OPEN);
     o->state = OUCH_SENT;
     o->next_reference = (uint32_t)ouch_levels.next_reference++;
     o->next_shares = quantity;
+    o->next_price = price;
     ouch_counters.replaced++;
+    ouch_counters.shares_ordered += quantity;
     sum_up(o->symbol);
 }
 
@@ -219,18 +241,17 @@ const struct ouch_order *ouch_next_live(uint32_t *at)
 
 /* ---- responses ---- */
 
-enum { REFERENCE = 9 };
+static uint32_t reference_of(const struct ouch_response_wire *head) { return load_be32(&head->reference); }
 
-/* The length of each response. OUCH 5.0, chapter 4; without an appendage and its length, which may follow each. */
-static const uint8_t response_bytes[128] = {
-    ['S'] = 10, ['A'] = 62, ['U'] = 66, ['C'] = 18, ['D'] = 31, ['E'] = 34, ['B'] = 36, ['F'] = 49,
-    ['J'] = 29, ['P'] = 13, ['I'] = 13, ['T'] = 30, ['M'] = 18, ['R'] = 14, ['Q'] = 13,
-};
-
-/* Returns true if a response has `fixed` bytes, alone or before an appendage. */
-static bool has_length(struct bytes m, size_t fixed)
+/* Returns the order that a response is about; NULL after a contradiction: none has the reference. */
+static struct ouch_order *subject_of(const struct ouch_response_wire *head)
 {
-    return m.count == fixed || (m.count >= fixed + 2 && m.count == fixed + 2 + load_be16(m.data + fixed));
+    struct ouch_order *o = order_of(reference_of(head));
+    if (o == NULL || o->reference != reference_of(head)) {
+        doubt(&ouch_counters.drop_unknown_reference, "a response names an order that was never sent");
+        return NULL;
+    }
+    return o;
 }
 
 /* Notes that a reference has been used, by whomever. */
@@ -240,55 +261,132 @@ static void use_up(uint32_t reference)
         ouch_levels.next_reference = reference + 1;
 }
 
-/* Takes an accepted order, or a replacement, whose response names the replaced order first. Sets the order to the terms
- * that the exchange states. One of an earlier run, which the exchange repeats before the session is ready, gets a place
- * here. */
-static int take_accepted(const uint8_t *m)
+/* Returns true if the exchange has accepted a live order, so that it may be executed or cancelled. */
+static bool was_accepted(const struct ouch_order *o) { return o->state == OUCH_OPEN || o->next_reference != 0; }
+
+static bool is_worse(const struct ouch_order *o, uint64_t price)
 {
-    ASSERT(m[0] == 'A' || m[0] == 'U');
-    const bool replaces = m[0] == 'U';
-    const uint8_t *side = m + (replaces ? 17 : 13); /* the terms from the side on; the order's reference is before */
-    const uint32_t reference = load_be32(side - 4), quantity = load_be32(side + 1);
-    const uint64_t price = load_be64(side + 13);
-    struct ouch_order *o = order_of(load_be32(m + REFERENCE));
-    const bool expected = o != NULL && (replaces ? o->next_reference : o->reference) == reference && reference != 0;
-    uint32_t symbol = 0;
-    while (symbol < ouch.symbol_count && memcmp(ouch.names[symbol], side + 5, ITCH_STOCK_BYTES) != 0)
-        symbol++;
-    if (price > ITCH_PRICE_MAX)
-        return doubt(&ouch_counters.drop_price);
-    if (symbol == ouch.symbol_count || (o != NULL && o->symbol != symbol))
-        return doubt(&ouch_counters.drop_unknown_symbol);
-    const bool is_taken = reference == 0 || (replaces && order_of(reference) != NULL);
-    if (!expected && (ouch.ready || is_taken || replaces != (o != NULL)))
-        return doubt(&ouch_counters.drop_unknown_reference);
-    if (o == NULL) {
-        if ((o = place()) == NULL)
-            return doubt(&ouch_counters.drop_full);
-        *o = (struct ouch_order){ .symbol = (uint8_t)symbol };
-    }
-    if (!expected) {
-        ouch_counters.adopted++;
-        use_up(reference);
-    }
-    o->reference = reference;
-    o->next_reference = o->next_shares = 0;
-    o->state = OUCH_OPEN;
-    o->side = *side == 'B' ? BOOK_BUY : BOOK_SELL;
-    o->price = (uint32_t)price;
-    o->open_shares = quantity;
-    if (side[34] != 'L' || quantity == 0)
-        end(o);
-    ouch_counters.accepted++;
-    return (int)symbol;
+    return o->side == BOOK_BUY ? price > o->price : price < o->price;
 }
 
-/* Takes shares from an order that the exchange has cancelled. */
-static int take_decrement(struct ouch_order *o, uint32_t shares)
+/* Returns the symbol that the terms name, or the count of symbols. */
+static uint32_t symbol_of_terms(const struct ouch_terms_wire *terms)
+{
+    uint32_t symbol = 0;
+    while (symbol < ouch.symbol_count && memcmp(ouch.names[symbol], terms->symbol, ITCH_STOCK_BYTES) != 0)
+        symbol++;
+    return symbol;
+}
+
+/* Sets an order to its accepted terms, which have its shares or fewer. */
+static int accept(struct ouch_order *o, const struct ouch_terms_wire *terms)
 {
     ASSERT(o->symbol < ouch.symbol_count);
+    o->open_shares = load_be32(&terms->quantity);
+    if (terms->state != 'L' || o->open_shares == 0)
+        end(o);
+    ouch_counters.accepted++;
+    ouch.rejects_in_row = 0;
+    ouch_levels.rejects = ouch.rejects_in_second;
+    return o->symbol;
+}
+
+/* Takes the terms of an order, or of the replacement that it has become. The exchange may accept fewer shares, or a
+ * better price. An order whose terms are not those that were asked for stays as we know it: it can be cancelled. */
+static int accept_own(struct ouch_order *o, const struct ouch_terms_wire *terms)
+{
+    const uint64_t price = load_be64(&terms->price);
+    const bool buys = terms->side == 'B', sells = terms->side == 'S' || terms->side == 'T' || terms->side == 'E';
+    ASSERT(is_live(o) && o->next_reference == 0);
+    o->state = OUCH_OPEN;
+    if (symbol_of_terms(terms) != o->symbol)
+        return doubt(&ouch_counters.drop_unknown_symbol, "an acceptance has another symbol than the order");
+    if (!(o->side == BOOK_BUY ? buys : sells))
+        return doubt(&ouch_counters.drop_side, "an acceptance has another side than the order");
+    if (load_be32(&terms->quantity) > o->open_shares)
+        return doubt(&ouch_counters.drop_shares, "an acceptance has more shares than the order");
+    if (is_worse(o, price))
+        return doubt(&ouch_counters.drop_price, "an acceptance has a worse price than the order");
+    if (terms->time_in_force != (o->immediate ? '3' : '0'))
+        return doubt(&ouch_counters.drop_time_in_force, "an acceptance has another time in force than the order");
+    ouch_counters.slid += price != o->price;
+    return accept(o, terms);
+}
+
+/* Takes the terms of an order of an earlier run, which the exchange repeats before the session is ready. */
+static int adopt(struct ouch_order *o, uint32_t reference, const struct ouch_terms_wire *terms)
+{
+    const uint32_t symbol = symbol_of_terms(terms);
+    const bool is_known = memchr("BSTE", terms->side, 4) != NULL;
+    const bool executed = o != NULL && o->executed;
+    ASSERT(o == NULL || o->reference != reference);
+    if (ouch.ready || reference == 0)
+        return doubt(&ouch_counters.drop_unknown_reference, "an acceptance names an order that was never sent");
+    if (symbol == ouch.symbol_count || (o != NULL && o->symbol != symbol))
+        return doubt(&ouch_counters.drop_unknown_symbol, "an acceptance names a symbol that is not traded here");
+    if (load_be64(&terms->price) > ITCH_PRICE_MAX)
+        return doubt(&ouch_counters.drop_price, "an acceptance has a price that is none");
+    if (!is_known)
+        return doubt(&ouch_counters.drop_side, "an acceptance has a side that is none");
+    if (o == NULL && (o = place()) == NULL)
+        return doubt(&ouch_counters.drop_full, "the account has more open orders than there are places");
+    *o = (struct ouch_order){ .reference = reference,
+                              .price = (uint32_t)load_be64(&terms->price),
+                              .state = OUCH_OPEN,
+                              .side = terms->side == 'B' ? BOOK_BUY : BOOK_SELL,
+                              .symbol = (uint8_t)symbol,
+                              .adopted = true,
+                              .executed = executed };
+    use_up(reference);
+    ouch_counters.adopted++;
+    ouch_counters.shares_ordered += load_be32(&terms->quantity);
+    return accept(o, terms);
+}
+
+static int take_accepted(const void *response)
+{
+    const struct ouch_accepted_wire *m = response;
+    struct ouch_order *o = order_of(reference_of(&m->head));
+    if (o == NULL)
+        return adopt(NULL, reference_of(&m->head), &m->terms);
+    if (o->state != OUCH_SENT || o->next_reference != 0)
+        return doubt(&ouch_counters.drop_state, "an order is accepted twice");
+    return accept_own(o, &m->terms);
+}
+
+/* Takes the acceptance of a replacement, which takes the place of its original. */
+static int take_replaced(const void *response)
+{
+    const struct ouch_replaced_wire *m = response;
+    const uint32_t reference = load_be32(&m->reference);
+    struct ouch_order *o = order_of(reference_of(&m->head));
+    if (o == NULL || o->reference != reference_of(&m->head))
+        return doubt(&ouch_counters.drop_unknown_reference, "a replacement names an order that was never sent");
+    if (o->next_reference != reference)
+        return order_of(reference) == NULL ? adopt(o, reference, &m->terms)
+                                           : doubt(&ouch_counters.drop_state, "an order is accepted twice");
+    if (reference == 0 || !is_live(o))
+        return doubt(&ouch_counters.drop_state, "an order is replaced that had ended");
+    o->reference = reference;
+    o->open_shares = o->next_shares;
+    o->price = o->next_price;
+    o->adopted = o->immediate = false;
+    o->next_reference = o->next_shares = o->next_price = 0;
+    return accept_own(o, &m->terms);
+}
+
+/* Takes shares from an order that the exchange has cancelled, perhaps as it would have met an order of our own. */
+static int take_canceled(const void *response)
+{
+    const struct ouch_canceled_wire *m = response;
+    const uint32_t shares = load_be32(&m->quantity);
+    struct ouch_order *o = subject_of(&m->head);
+    if (o == NULL)
+        return -1;
+    if (is_live(o) && !was_accepted(o))
+        return doubt(&ouch_counters.drop_state, "an order is cancelled that was not accepted");
     if (shares > o->open_shares)
-        return doubt(&ouch_counters.drop_excess);
+        return doubt(&ouch_counters.drop_excess, "more shares of an order are cancelled than are open");
     ouch_counters.cancels++;
     o->open_shares -= shares;
     if (o->open_shares == 0)
@@ -296,22 +394,49 @@ static int take_decrement(struct ouch_order *o, uint32_t shares)
     return o->symbol;
 }
 
-/* Moves a symbol's position by bought or sold shares. */
-static void move(uint32_t symbol, enum book_side side, int64_t shares)
+/* Moves a symbol's position and cash by an execution; `sign` -1 takes it back. Sums beyond 2^61 end all trading. */
+static void move(const struct execution *e, int64_t sign)
 {
-    ASSERT(symbol < ouch.symbol_count);
-    ouch.symbols[symbol].position += side == BOOK_BUY ? shares : -shares;
+    enum { SHARES_MAX = BOOK_SHARES_MAX };
+    const int64_t cash_max = INT64_C(1) << 61;
+    struct ouch_symbol *s = &ouch.symbols[e->symbol];
+    const int64_t shares = sign * (e->side == BOOK_BUY ? (int64_t)e->shares : -(int64_t)e->shares);
+    const int64_t priced = shares > SHARES_MAX ? SHARES_MAX : shares < -SHARES_MAX ? -SHARES_MAX : shares;
+    ASSERT(e->symbol < ouch.symbol_count && e->price <= ITCH_PRICE_MAX);
+    s->position += shares;
+    s->cash -= priced * (int64_t)e->price;
+    if (s->cash > cash_max || s->cash < -cash_max) {
+        doubt(&ouch_counters.drop_excess, "the executions are worth more than can be counted");
+        s->cash = s->cash > 0 ? cash_max : -cash_max;
+    }
 }
 
-static int take_executed(struct ouch_order *o, uint32_t shares, uint64_t match)
+/* Takes an execution. The exchange counts: the position moves although the response contradicts the order. */
+static int take_executed(const void *response)
 {
-    if (shares > o->open_shares)
-        doubt(&ouch_counters.drop_excess); /* the exchange counts: the position moves all the same */
+    const struct ouch_executed_wire *m = response;
+    const uint32_t shares = load_be32(&m->quantity);
+    const uint64_t price = load_be64(&m->price);
+    struct ouch_order *o = subject_of(&m->head);
+    if (o == NULL)
+        return -1;
+    if (is_live(o) && !was_accepted(o))
+        doubt(&ouch_counters.drop_state, "an order is executed that was not accepted");
+    else if (shares > o->open_shares)
+        doubt(&ouch_counters.drop_excess, "more shares of an order are executed than are open");
+    if (price > ITCH_PRICE_MAX || (!o->adopted && is_worse(o, price)))
+        doubt(&ouch_counters.drop_price, "an execution has a worse price than the order");
     ouch_counters.executed++;
     *(o->side == BOOK_BUY ? &ouch_counters.shares_bought : &ouch_counters.shares_sold) += shares;
-    move(o->symbol, o->side, shares);
-    ouch.executions[ouch.next_execution] = (struct execution){ match, o->reference, shares, o->symbol, o->side };
+    struct execution *e = &ouch.executions[ouch.next_execution];
+    *e = (struct execution){ .match = load_be64(&m->match),
+                             .reference = o->reference,
+                             .shares = shares,
+                             .price = price > ITCH_PRICE_MAX ? ITCH_PRICE_MAX : (uint32_t)price,
+                             .symbol = o->symbol,
+                             .side = o->side };
     ouch.next_execution = (ouch.next_execution + 1) % OUCH_EXECUTION_COUNT;
+    move(e, 1);
     o->executed = true;
     o->open_shares -= min_u32(shares, o->open_shares);
     if (o->open_shares == 0)
@@ -319,31 +444,65 @@ static int take_executed(struct ouch_order *o, uint32_t shares, uint64_t match)
     return o->symbol;
 }
 
-/* Takes back an execution that was broken, or corrects its shares. If two orders of ours have met, both have the match
- * number, and the reference decides. */
-static int take_corrected(uint32_t reference, uint64_t match, uint32_t shares)
+/* Takes back an execution that was broken, or corrects its shares and its price. If two orders of ours have met, both
+ * have the match number, and the reference decides. */
+static int correct(uint32_t reference, uint64_t match, uint32_t shares, uint64_t price)
 {
     struct execution *found = NULL;
+    ASSERT(ouch.next_execution < OUCH_EXECUTION_COUNT);
     for (struct execution *e = ouch.executions; e < ouch.executions + OUCH_EXECUTION_COUNT; e++)
         if (e->match == match && e->shares > 0 && (found == NULL || e->reference == reference))
             found = e;
-    if (found == NULL)
-        return doubt(&ouch_counters.drop_unknown_reference);
-    move(found->symbol, found->side, (int64_t)shares - found->shares);
+    if (found == NULL || shares > found->shares || price > ITCH_PRICE_MAX)
+        return doubt(&ouch_counters.drop_unknown_reference, "an execution is corrected that is not known so");
+    move(found, -1);
     found->shares = shares;
+    found->price = (uint32_t)price;
+    move(found, 1);
     ouch_counters.broken++;
     return found->symbol;
 }
 
+static int take_broken(const void *response)
+{
+    const struct ouch_broken_wire *m = response;
+    return correct(reference_of(&m->head), load_be64(&m->match), 0, 0);
+}
+
+static int take_corrected(const void *response)
+{
+    const struct ouch_executed_wire *m = &((const struct ouch_corrected_wire *)response)->executed;
+    return correct(reference_of(&m->head), load_be64(&m->match), load_be32(&m->quantity), load_be64(&m->price));
+}
+
+void ouch_forget_rejects(void) { ouch_levels.rejects = ouch.rejects_in_row = ouch.rejects_in_second = 0; }
+
+static void count_reject(void)
+{
+    ASSERT(ouch.rejects_from_ns <= ouch.response_ns);
+    if (ouch.response_ns - ouch.rejects_from_ns >= NS_PER_S) {
+        ouch.rejects_from_ns = ouch.response_ns;
+        ouch.rejects_in_second = 0;
+    }
+    ouch_levels.rejects = max_u32(++ouch.rejects_in_row, ++ouch.rejects_in_second);
+}
+
 /* Takes the rejection of an order, or of its replacement. An order of an earlier run, which the exchange repeats before
  * the session is ready, was not heard of before: its reference alone is used up. */
-static int take_rejected(struct ouch_order *o, uint32_t reference)
+static int take_rejected(const void *response)
 {
-    ASSERT(o != NULL || !ouch.ready);
+    const struct ouch_rejected_wire *m = response;
+    const uint32_t reference = reference_of(&m->head);
+    struct ouch_order *o = order_of(reference);
+    if (o == NULL && ouch.ready)
+        return doubt(&ouch_counters.drop_unknown_reference, "an order is rejected that was never sent");
     ouch_counters.rejected++;
     use_up(reference);
     if (o == NULL)
         return -1;
+    if (o->reference == reference && (o->state != OUCH_SENT || was_accepted(o)))
+        return doubt(&ouch_counters.drop_state, "an order is rejected that was accepted");
+    count_reject();
     if (o->reference == reference)
         end(o);
     else
@@ -351,58 +510,90 @@ static int take_rejected(struct ouch_order *o, uint32_t reference)
     return o->symbol;
 }
 
-/* Takes a response whose length is right. */
-static int take_whole(const uint8_t *m)
+/* Takes the rejection of a cancellation: the order stays. */
+static int take_cancel_rejected(const void *response)
 {
-    if (m[0] == 'S') { /* a system event, which has no reference */
-        ouch_counters.others++;
-        return -1;
-    }
-    const uint32_t reference = load_be32(m + REFERENCE);
-    if (m[0] == 'Q') {
-        ouch.arrived_next = reference;
-        return -1;
-    }
-    if (m[0] == 'A' || m[0] == 'U')
-        return take_accepted(m);
-    if (m[0] == 'B')
-        return take_corrected(reference, load_be64(m + 13), 0);
-    if (m[0] == 'F')
-        return take_corrected(reference, load_be64(m + 26), load_be32(m + 13));
-    struct ouch_order *o = order_of(reference);
-    if (m[0] == 'J' && (o != NULL || !ouch.ready))
-        return take_rejected(o, reference);
-    const bool takes_shares = m[0] == 'C' || m[0] == 'D' || m[0] == 'E';
-    if (o == NULL || (takes_shares && o->reference != reference))
-        return doubt(&ouch_counters.drop_unknown_reference);
-    if (m[0] == 'E')
-        return take_executed(o, load_be32(m + 13), load_be64(m + 26));
-    if (takes_shares) /* `D`: cancelled because it would have met an order of our own */
-        return take_decrement(o, load_be32(m + 13));
-    if (m[0] == 'I') { /* the order stays */
-        ouch_counters.cancel_rejected++;
-        o->cancel_rejected = true;
-        return o->symbol;
-    }
-    ouch_counters.others++; /* pending, priority, restatement, modification: nothing that we ask for */
+    struct ouch_order *o = order_of(reference_of(response));
+    if (o == NULL)
+        return doubt(&ouch_counters.drop_unknown_reference, "a cancellation is rejected that was never sent");
+    ouch_counters.cancel_rejected++;
+    o->cancel_rejected = true;
+    return o->symbol;
+}
+
+/* Takes a response that changes nothing that we know: pending, priority, restatement, modification. */
+static int take_other(const void *response)
+{
+    if (order_of(reference_of(response)) == NULL)
+        return doubt(&ouch_counters.drop_unknown_reference, "a response names an order that was never sent");
+    ouch_counters.others++;
     return -1;
+}
+
+static int take_event(const void *response)
+{
+    const struct ouch_event_wire *m = response;
+    ouch_counters.others++;
+    if (m->event == 'S' || m->event == 'E')
+        ouch.day_over = m->event == 'E';
+    return -1;
+}
+
+static int take_query(const void *response)
+{
+    ouch.arrived_next = reference_of(response);
+    return -1;
+}
+
+/* The responses by their type. OUCH 5.0, chapter 4; the bytes are those before an appendage and its length. */
+static const struct response {
+    uint8_t bytes;
+    int (*take)(const void *response);
+} responses[128] = {
+    ['S'] = { sizeof(struct ouch_event_wire), take_event },
+    ['A'] = { sizeof(struct ouch_accepted_wire), take_accepted },
+    ['U'] = { sizeof(struct ouch_replaced_wire), take_replaced },
+    ['C'] = { sizeof(struct ouch_canceled_wire), take_canceled },
+    ['D'] = { sizeof(struct ouch_aiq_canceled_wire), take_canceled },
+    ['E'] = { sizeof(struct ouch_executed_wire), take_executed },
+    ['B'] = { sizeof(struct ouch_broken_wire), take_broken },
+    ['F'] = { sizeof(struct ouch_corrected_wire), take_corrected },
+    ['J'] = { sizeof(struct ouch_rejected_wire), take_rejected },
+    ['P'] = { 13, take_other },
+    ['I'] = { 13, take_cancel_rejected },
+    ['T'] = { 30, take_other },
+    ['M'] = { 18, take_other },
+    ['R'] = { 14, take_other },
+    ['Q'] = { sizeof(struct ouch_response_wire), take_query },
+};
+
+/* Returns true if a response has `fixed` bytes, alone or before an appendage. */
+static bool has_length(struct bytes m, size_t fixed)
+{
+    return m.count == fixed || (m.count >= fixed + 2 && m.count == fixed + 2 + load_be16(m.data + fixed));
 }
 
 int ouch_take(struct bytes response, uint64_t now_ns)
 {
     ouch.response_ns = now_ns;
-    if (response.count == 0 || response.data[0] >= sizeof response_bytes || response_bytes[response.data[0]] == 0) {
+    if (response.count == 0 || response.data[0] >= ARRAY_COUNT(responses) || responses[response.data[0]].bytes == 0) {
         ouch_counters.drop_type++;
         return -1;
     }
     const uint8_t type = response.data[0];
-    if (!has_length(response, response_bytes[type])
-        && !(type == 'D' && has_length(response, response_bytes[type] + 1))) /* one more: its strategy */
-        return doubt(&ouch_counters.drop_length);
-    int symbol = take_whole(response.data);
+    if (!has_length(response, responses[type].bytes)
+        && !(type == 'D' && has_length(response, responses[type].bytes + 1))) /* one more: its strategy */
+        return doubt(&ouch_counters.drop_length, "a response has a wrong length");
+    int symbol = responses[type].take(response.data);
     if (symbol >= 0)
         sum_up((uint32_t)symbol);
     return symbol;
+}
+
+void ouch_set_position(uint32_t symbol, int64_t shares)
+{
+    ASSERT(symbol < ouch.symbol_count);
+    ouch.symbols[symbol].position = shares;
 }
 
 /* ---- sessions ---- */
@@ -413,8 +604,10 @@ void ouch_logged_in(bool other_session)
     ouch.arrived_next = 0;
     for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++)
         ouch.orders[i].cancelling = ouch.orders[i].cancel_rejected = false; /* the request may have been lost */
-    if (other_session)
+    if (other_session && ouch_levels.sure != 0) {
+        ouch.contradiction = "the orders' session is another one";
         ouch_levels.sure = 0;
+    }
 }
 
 bool ouch_settle(uint64_t now_ns)

@@ -5,25 +5,28 @@
  * once. The exchange says which number is next (account query). An order with that number or a higher one has never
  * arrived: after a lost connection this settles the fate of each order without sending it again.
  *
- * A response that contradicts our own knowledge makes positions unsure (ouch_levels.sure) for the rest of the run, and
- * nobody orders any more. */
+ * The exchange is believed as far as its responses agree with our orders. An acceptance has the order's side, symbol
+ * and time in force, at most its shares, and no worse price. An execution has at most the open shares, and no worse
+ * price. A response that contradicts our own knowledge makes positions unsure (ouch_levels.sure) for the rest of the
+ * run, and nobody orders any more. An order of an earlier run is known by its acceptance alone. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "app/trade/book.h"
+#include "app/trade/ouch_wire.h"
 #include "base/bytes.h"
 #include "base/counters.h"
 #include "base/time.h"
 
 enum {
-    OUCH_ENTER_BYTES = 47,
-    OUCH_REPLACE_BYTES = 40,
-    OUCH_CANCEL_BYTES = 9,
-    OUCH_ENTER_FIXED_BYTES = 5, /* known before the order: the type and the reference */
-    OUCH_ORDER_COUNT_MAX = 128, /* live ones, and the latest that are not */
-    OUCH_EXECUTION_COUNT = 256, /* the latest, in case one is broken */
+    OUCH_ENTER_BYTES = sizeof(struct ouch_enter_wire),
+    OUCH_REPLACE_BYTES = sizeof(struct ouch_replace_wire),
+    OUCH_CANCEL_BYTES = sizeof(struct ouch_cancel_wire),
+    OUCH_ENTER_FIXED_BYTES = offsetof(struct ouch_enter_wire, side), /* known before the order */
+    OUCH_ORDER_COUNT_MAX = 128,                                      /* live ones, and the latest that are not */
+    OUCH_EXECUTION_COUNT = 256,                                      /* the latest, in case one is broken */
 };
 #define OUCH_QUIET_NS (100 * NS_PER_MS) /* after this time without a response, all earlier ones have come */
 
@@ -36,9 +39,12 @@ enum ouch_order_state {
 
 /* An order keeps its place when it is replaced. */
 struct ouch_order {
-    uint32_t reference, price, open_shares;
-    uint32_t next_reference, next_shares; /* the replacement's that is under way; 0: none */
+    uint32_t reference, open_shares;
+    uint32_t price;                                   /* as asked; the accepted one may be better */
+    uint32_t next_reference, next_shares, next_price; /* a replacement's under way; 0: none */
     uint8_t state, side, symbol;
+    bool immediate;
+    bool adopted;  /* from an earlier run: `price` is the accepted one */
     bool executed; /* some shares of the order, or of one that it has replaced */
     bool cancelling;
     bool cancel_rejected; /* `cancelling` is left until ouch_retry_cancels */
@@ -47,7 +53,9 @@ struct ouch_order {
 /* The orders and the position of a symbol. */
 struct ouch_symbol {
     int64_t position;                       /* shares; negative: sold short */
+    int64_t cash;                           /* earned by sales less spent, in units of 0.0001 */
     uint64_t open_shares[BOOK_SIDE_COUNT];  /* all live orders': may still be executed */
+    uint32_t nearest[BOOK_SIDE_COUNT];      /* the live orders' best price; 0: none is live */
     struct ouch_order own[BOOK_SIDE_COUNT]; /* copies of the newest of each side; not live: none */
 };
 
@@ -62,11 +70,12 @@ void ouch_write_template(uint8_t message[OUCH_ENTER_BYTES]);
 static inline void ouch_fill(uint8_t *message, uint64_t symbol_name, enum book_side side, bool short_sale,
                              uint32_t quantity, uint32_t price, bool immediate)
 {
-    message[5] = side == BOOK_BUY ? 'B' : short_sale ? 'T' : 'S';
-    store_be32(message + 6, quantity);
-    memcpy(message + 10, &symbol_name, sizeof symbol_name);
-    store_be64(message + 18, price);
-    message[26] = immediate ? '3' : '0'; /* time in force: immediate or cancel; day */
+    struct ouch_enter_wire *enter = (struct ouch_enter_wire *)message;
+    enter->side = side == BOOK_BUY ? 'B' : short_sale ? 'T' : 'S';
+    store_be32(&enter->quantity, quantity);
+    memcpy(enter->symbol, &symbol_name, sizeof symbol_name);
+    store_be64(&enter->price, price);
+    enter->time_in_force = immediate ? '3' : '0';
 }
 void ouch_write_replace(uint8_t message[OUCH_REPLACE_BYTES], const struct ouch_order *order, uint32_t quantity,
                         uint32_t price);
@@ -76,12 +85,15 @@ void ouch_write_cancel(uint8_t message[OUCH_CANCEL_BYTES], const struct ouch_ord
 /* ---- orders ---- */
 
 /* Notes that the order of the template, a replacement or a cancellation has been sent. */
-void ouch_entered(uint32_t symbol, enum book_side side, uint32_t quantity, uint32_t price);
-void ouch_replaced(uint32_t reference, uint32_t quantity);
+void ouch_entered(uint32_t symbol, enum book_side side, uint32_t quantity, uint32_t price, bool immediate);
+void ouch_replaced(uint32_t reference, uint32_t quantity, uint32_t price);
 void ouch_cancelled(uint32_t reference);
 /* Lets orders be cancelled again whose cancellation was rejected. Called from time to time: the exchange may reject the
  * next one, too. */
 void ouch_retry_cancels(void);
+
+/* Sets the position of a symbol before the first response: shares that the account held before the session. */
+void ouch_set_position(uint32_t symbol, int64_t shares);
 
 /* Takes a response. Returns the symbol whose orders or position have changed; -1: none. */
 int ouch_take(struct bytes response, uint64_t now_ns);
@@ -92,6 +104,12 @@ void ouch_logged_in(bool other_session);
 /* Settles the fate of orders without a response, once all responses must have come. Returns true from then on. */
 bool ouch_settle(uint64_t now_ns);
 bool ouch_is_ready(void);
+/* Returns true from the exchange's event "end of day" on. */
+bool ouch_day_is_over(void);
+/* Returns how the first response that was not believed contradicts our orders, a sentence; NULL: none did. */
+const char *ouch_contradiction(void);
+/* Forgets the rejections in a row and of the current second (ouch_levels.rejects). */
+void ouch_forget_rejects(void);
 
 const struct ouch_symbol *ouch_symbol(uint32_t symbol);
 /* Returns the next live order from `*at` on that nobody has asked to cancel; NULL: none. Begin with 0. */
@@ -104,11 +122,14 @@ void ouch_warm(void);
 void ouch_check(void);
 
 /* clang-format off */
-#define OUCH_COUNTERS(X) /* the first three are sent */ \
-    X(entered) X(replaced) X(cancelled) X(accepted) X(executed) X(shares_bought) X(shares_sold) X(cancels) \
-    X(cancel_rejected) X(rejected) X(broken) X(adopted) X(never_arrived) X(others) X(drop_type) X(drop_length) \
-    X(drop_unknown_reference) X(drop_unknown_symbol) X(drop_excess) X(drop_price) X(drop_full)
-#define OUCH_LEVELS(X) X(open) X(sure) X(next_reference) /* `sure` 0: a response has contradicted our knowledge */
+/* The first three are sent. shares_ordered counts over the day; slid: accepted at a better price. */
+#define OUCH_COUNTERS(X) \
+    X(entered) X(replaced) X(cancelled) X(accepted) X(executed) X(shares_ordered) X(shares_bought) X(shares_sold) \
+    X(slid) X(cancels) X(cancel_rejected) X(rejected) X(broken) X(adopted) X(never_arrived) X(others) X(drop_type) \
+    X(drop_length) X(drop_unknown_reference) X(drop_unknown_symbol) X(drop_state) X(drop_side) X(drop_shares) \
+    X(drop_price) X(drop_time_in_force) X(drop_excess) X(drop_full)
+/* `sure` 0: a response has contradicted our knowledge. `rejects`: in a row or in this second, the larger number. */
+#define OUCH_LEVELS(X) X(open) X(sure) X(next_reference) X(rejects)
 /* clang-format on */
 extern struct ouch_counters {
     OUCH_COUNTERS(COUNTER_MEMBER)

@@ -12,9 +12,18 @@
 
 enum trade_strategy { TRADE_WATCH, TRADE_TAKE, TRADE_JOIN };
 
+enum { TRADE_POSITION_MAX = 100000000 };
+
+struct trade_position {
+    uint8_t symbol[ITCH_STOCK_BYTES];
+    uint32_t at; /* in the symbols */
+    int64_t shares;
+};
+
 struct trade_settings {
     /* Lines A and B: a group's address, or 0 for our own; port 0: there is no line B. */
     struct endpoint feed[2];
+    uint32_t source[2]; /* the hosts that send the lines; 0: the first that is heard */
     struct endpoint rerequest, snapshot, orders;
     char user[SOUP_USER_BYTES + 1], password[SOUP_PASSWORD_BYTES + 1];
     uint32_t symbol_count;
@@ -25,6 +34,10 @@ struct trade_settings {
     enum trade_strategy strategy;
     struct strategy_settings trading;
     struct risk_limits risk;
+    uint64_t loss_max; /* in a day, in units of 0.0001 */
+    uint32_t rejects_max;
+    uint32_t position_count;
+    struct trade_position positions[BOOK_SYMBOL_COUNT_MAX]; /* before the session */
     bool cancel_on_loss, cancel_on_exit;
 };
 

@@ -42,8 +42,10 @@ static_assert((int)RISK_OPEN_MAX < (int)OUCH_ORDER_COUNT_MAX, "an order that ris
 
 /* clang-format off */
 #define TRADE_COUNTERS(X) \
-    X(turns) X(events) X(ticks) X(orders) X(waited) X(feed_losses) X(snapshots) X(drop_stranger) X(drop_snapshot)
-#define SWITCHES(X) X(stopped) X(feed_current) X(session_ready) X(market_open) /* each 0 or 1 */
+    X(turns) X(events) X(ticks) X(orders) X(waited) X(feed_losses) X(snapshots) X(stops_loss) X(stops_rejects) \
+    X(drop_stranger) X(drop_source) X(drop_snapshot)
+/* The first four are 0 or 1; profit and loss of the day in units of 0.0001, one of them 0. */
+#define SWITCHES(X) X(stopped) X(feed_current) X(session_ready) X(market_open) X(profit) X(loss)
 /* clang-format on */
 
 static struct trade {
@@ -57,10 +59,18 @@ static struct trade {
     uint64_t (*clock_ns)(void);
     uint64_t turn_ends_ns;
     uint64_t caught_up_ns;                 /* datagrams until then may be as old as a pause */
+    uint32_t source[2];                    /* the hosts that send the feed's lines; 0: not heard yet */
     uint64_t names[BOOK_SYMBOL_COUNT_MAX]; /* the symbols, as they stand in messages */
     struct link orders, snapshot;
     uint64_t rate_ns[RISK_RATE_MAX]; /* when the latest orders left */
     uint32_t rate_next;
+    struct {
+        uint32_t next;
+        uint64_t ns[RISK_REPLACES_MAX]; /* when the latest replacements left */
+    } replaces[BOOK_SYMBOL_COUNT_MAX];
+    struct {
+        int64_t shares, price; /* held before the session; the first price that was heard, 0: none */
+    } before[BOOK_SYMBOL_COUNT_MAX];
     uint32_t rehearsed; /* the latest rehearsal's symbol */
     bool query_due;
     bool settled;        /* the orders' session has been ready since the start */
@@ -98,6 +108,35 @@ static struct histogram tick_to_order;
 static struct counter shown_table[SHOWN_COUNT_MAX * SHOWN_VALUE_COUNT];
 static struct counter_group shown_group = { shown_table, 0 };
 
+/* Returns the profit of a symbol since the session began, in units of 0.0001: cash, and the position at the last price.
+ * Shares that were held before count from the first price on. While no price is known there is no profit. No product or
+ * sum exceeds 63 bits: a price has 31, a position is cut to 30, and cash has 61. */
+static int64_t profit_of(uint32_t symbol)
+{
+    const struct ouch_symbol *own = ouch_symbol(symbol);
+    const int64_t last_price = book_top(symbol)->last_price, held_max = INT64_C(1) << 30;
+    int64_t *const first_price = &trade.before[symbol].price;
+    ASSERT(symbol < trade_settings.symbol_count);
+    if (last_price == 0)
+        return 0;
+    if (*first_price == 0)
+        *first_price = last_price;
+    const int64_t held = own->position > held_max ? held_max : own->position < -held_max ? -held_max : own->position;
+    return own->cash + held * last_price - trade.before[symbol].shares * *first_price;
+}
+
+/* Returns the sum over all symbols, 2^61 at most. */
+static int64_t profit_of_day(void)
+{
+    const int64_t most = INT64_C(1) << 61;
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < trade_settings.symbol_count; i++) {
+        sum += profit_of(i);
+        sum = sum > most ? most : sum < -most ? -most : sum;
+    }
+    return sum;
+}
+
 /* Copies the best prices, the position and the open shares of the first symbols to where the page reads them. */
 static void show(void)
 {
@@ -119,7 +158,10 @@ static void show(void)
     trade.switches.stopped = trade.stopped;
     trade.switches.feed_current = trade.feed_heard && mold_is_current();
     trade.switches.session_ready = ouch_is_ready();
-    trade.switches.market_open = book_market_is_open();
+    trade.switches.market_open = book_market_is_open() && !ouch_day_is_over();
+    const int64_t profit = profit_of_day();
+    trade.switches.profit = profit > 0 ? (uint64_t)profit : 0;
+    trade.switches.loss = profit < 0 ? (uint64_t)-profit : 0;
 }
 
 static void register_shown(void)
@@ -186,15 +228,25 @@ HOT static inline bool is_armed(void)
 /* Returns a bit for each symbol. */
 static uint64_t all_symbols(void) { return UINT64_MAX >> (BOOK_SYMBOL_COUNT_MAX - trade_settings.symbol_count); }
 
+/* Holds all orders back and cancels those that are open, until an operator starts again. */
+NOT_HOT static void stop(const char *by)
+{
+    log_line("trade: stopped: %s", by);
+    trade.stopped = true;
+    trade.cancel_all = true;
+}
+
 const char *trade_set(struct bytes word)
 {
-    bool stop = text_is(word, "stop");
-    if (!stop && !text_is(word, "start"))
+    if (text_is(word, "stop")) {
+        stop("the operator has said so");
+    } else if (text_is(word, "start")) {
+        log_line("trade: started by the operator");
+        trade.stopped = false;
+        ouch_forget_rejects();
+    } else {
         return "the words that the running program takes are stop and start";
-    if (stop != trade.stopped)
-        log_line("trade: %s by the operator", stop ? "stopped" : "started");
-    trade.stopped = stop;
-    trade.cancel_all |= stop;
+    }
     show();
     return NULL;
 }
@@ -219,6 +271,11 @@ const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
     book_init(s->symbols, s->symbol_count, s->order_count_max, load_le64(machine->secret));
     mold_init(s->gap_wait_ns);
     ouch_init(s->symbols, s->symbol_count);
+    for (uint32_t i = 0; i < s->position_count; i++) {
+        trade.before[s->positions[i].at].shares = s->positions[i].shares;
+        ouch_set_position(s->positions[i].at, s->positions[i].shares);
+    }
+    memcpy(trade.source, s->source, sizeof trade.source);
     memset(&soup_counters, 0, sizeof soup_counters);
     link_init(&trade.orders, "orders", &s->orders, s->user, s->password);
     link_init(&trade.snapshot, "snapshot", &s->snapshot, s->user, s->password);
@@ -315,15 +372,20 @@ NOT_HOT static void note_order(uint32_t symbol, enum book_side side, const struc
     trade.rate_ns[trade.rate_next] = now_ns;
     if (++trade.rate_next == trade_settings.risk.rate_max)
         trade.rate_next = 0;
+    if (own != NULL) {
+        uint32_t *const next = &trade.replaces[symbol].next;
+        trade.replaces[symbol].ns[*next] = now_ns;
+        *next = (*next + 1) % trade_settings.risk.replaces_max;
+    }
     trade.sells_first = (trade.sells_first & ~BIT(symbol)) | (side == BOOK_BUY ? BIT(symbol) : 0);
     soup_sent(&trade.orders.soup, now_ns);
     log_line("trade: %s %s %u %.8s at %u.%04u", own != NULL ? "replaced:" : "entered:", sides[side], order->shares,
              (const char *)trade_settings.symbols[symbol], order->price / ITCH_PRICE_UNIT,
              order->price % ITCH_PRICE_UNIT);
     if (own != NULL)
-        ouch_replaced(own->reference, order->shares);
+        ouch_replaced(own->reference, order->shares, order->price);
     else
-        ouch_entered(symbol, side, order->shares, order->price);
+        ouch_entered(symbol, side, order->shares, order->price, order->immediate);
 }
 
 /* Sends what the strategy wants if no limit forbids it: all orders leave here. Returns true if the strategy is to look
@@ -341,16 +403,21 @@ HOT static bool place(uint32_t symbol, enum book_side side, const struct strateg
         .stopped = trade.stopped,
         .feed_current = trade.feed_heard && mold_is_current(),
         .book_whole = book_is_whole(),
-        .market_open = book_market_is_open(),
+        .market_open = book_market_is_open() && !ouch_day_is_over(),
         .symbol_trading = top->trading,
         .session_ready = link_is_up(&trade.orders) && ouch_is_ready(),
         .position_sure = ouch_is_sure(),
         .last_price = top->last_price,
+        .best = { top->price[BOOK_BUY], top->price[BOOK_SELL] },
         .position = own->position,
         .open_shares = { own->open_shares[BOOK_BUY], own->open_shares[BOOK_SELL] },
+        .nearest = { own->nearest[BOOK_BUY], own->nearest[BOOK_SELL] },
         .open_count = ouch_levels.open,
+        .day_orders = ouch_levels.next_reference - 1, /* each took one, and so did those of earlier runs */
+        .day_shares = ouch_counters.shares_ordered,
         .now_ns = now_ns,
         .rate_ns = trade.rate_ns[trade.rate_next],
+        .replaces_ns = newest != NULL ? trade.replaces[symbol].ns[trade.replaces[symbol].next] : 0,
     };
     const struct risk_order asked = { side, order->price, order->shares, newest != NULL ? newest->open_shares : 0 };
     enum risk_verdict verdict = risk_check(&trade_settings.risk, &state, &asked);
@@ -555,6 +622,22 @@ static void poll_snapshot(void)
 
 /* ---- the orders' session ---- */
 
+/* Stops at the limits that a single order does not break: the day's loss, and orders that are rejected. */
+NOT_HOT static void watch_limits(void)
+{
+    ASSERT(trade_settings.rejects_max > 0);
+    if (trade.stopped)
+        return;
+    const int64_t profit = profit_of_day();
+    if (profit <= -(int64_t)trade_settings.loss_max) {
+        trade.counters.stops_loss++;
+        stop("the day's loss has reached risk.loss=");
+    } else if (ouch_levels.rejects >= trade_settings.rejects_max) {
+        trade.counters.stops_rejects++;
+        stop("as many orders as risk.rejects= says were rejected");
+    }
+}
+
 static void take_responses(uint64_t now_ns)
 {
     struct bytes message;
@@ -564,6 +647,7 @@ static void take_responses(uint64_t now_ns)
             int symbol = ouch_take(message, now_ns);
             if (symbol >= 0)
                 trade.dirty |= BIT((uint32_t)symbol);
+            watch_limits();
             continue;
         }
         ouch_logged_in(event == SOUP_NEW_SESSION);
@@ -618,13 +702,39 @@ static inline bool is_of_line(const struct transport_event *event, enum mold_lin
            && (feed->address == 0 || event->to_address == feed->address);
 }
 
+/* Takes a datagram of a host that is not known as the line's source. The first host that is heard becomes the source if
+ * the settings name none: if the datagram is one of the session. */
+NOT_HOT static void take_source(enum mold_line line, const struct transport_event *event, uint64_t now_ns)
+{
+    static const char letters[] = "ab";
+    if (trade.source[line] != 0) {
+        trade.counters.drop_source++;
+        return;
+    }
+    ASSERT(line <= MOLD_B);
+    const uint64_t dropped = mold_counters.drop_session + mold_counters.drop_length + mold_counters.drop_sequence;
+    take_feed(line, event->payload, now_ns);
+    if (mold_counters.drop_session + mold_counters.drop_length + mold_counters.drop_sequence != dropped)
+        return;
+    trade.source[line] = event->address;
+    log_line("trade: line %c comes from %pI4h", letters[line], &event->address);
+}
+
+HOT static inline void take_line(enum mold_line line, const struct transport_event *event, uint64_t now_ns)
+{
+    if (__builtin_expect(event->address != trade.source[line], 0))
+        take_source(line, event, now_ns);
+    else
+        take_feed(line, event->payload, now_ns);
+}
+
 HOT static inline void take_event(const struct transport_event *event, uint64_t now_ns)
 {
     trade.counters.events++;
     if (is_of_line(event, MOLD_A))
-        take_feed(MOLD_A, event->payload, now_ns);
+        take_line(MOLD_A, event, now_ns);
     else if (is_of_line(event, MOLD_B))
-        take_feed(MOLD_B, event->payload, now_ns);
+        take_line(MOLD_B, event, now_ns);
     else
         take_other_event(event, now_ns);
 }
@@ -634,7 +744,6 @@ HOT static inline void take_event(const struct transport_event *event, uint64_t 
 /* Notes what keeps the strategy from looking after its orders, and cancels them. */
 NOT_HOT static void watch(uint64_t now_ns)
 {
-    static const char unsure[] = "a response contradicts the orders";
     const uint64_t heard_ns = mold_heard_ns();
     ASSERT(heard_ns <= now_ns);
     trade.feed_heard = heard_ns > trade.caught_up_ns && now_ns - heard_ns < trade_settings.feed_timeout_ns;
@@ -646,13 +755,14 @@ NOT_HOT static void watch(uint64_t now_ns)
                   : !trade.feed_heard              ? "the feed is silent"
                   : !book_is_whole()               ? "a message contradicts the books, or finds them full"
                                                    : NULL;
-    if (trouble == NULL && !ouch_is_sure())
-        trouble = unsure;
+    const bool of_feed = trouble != NULL;
+    if (!of_feed && !ouch_is_sure())
+        trouble = ouch_contradiction();
     if (trouble == trade.trouble)
         return;
     log_line("trade: %s", trouble != NULL ? trouble : "the feed is current");
     trade.trouble = trouble;
-    trade.counters.feed_losses += trouble != NULL && trouble != unsure;
+    trade.counters.feed_losses += of_feed;
     trade.cancel_all |= trouble != NULL && trade_settings.cancel_on_loss;
 }
 
@@ -673,6 +783,7 @@ NOT_HOT static void poll_timers(uint64_t now_ns)
     link_poll(&trade.snapshot, now_ns);
     poll_session(now_ns);
     watch(now_ns);
+    watch_limits();
     if (now_ns >= trade.next_reconsider_ns) {
         trade.next_reconsider_ns = now_ns + RECONSIDER_NS;
         ouch_retry_cancels();

@@ -37,7 +37,7 @@ void bench_trade_start(uint64_t tsc_khz, uint64_t seed, uint64_t now_ns)
 {
     static const char words[] =
         "feed.a=0.0.0.0:26400 orders=10.0.2.2:26404 user=BENCH passwd=BENCH symbols=AAAA,BB,CCC "
-        "strategy=take take.buy=100 risk.rate=1000";
+        "strategy=take take.buy=100 risk.rate=1000 risk.day.orders=4000000000 risk.day.shares=1000000000000";
     static struct settings settings;
     struct program_machine machine = { .tsc_khz = tsc_khz, .now_ns = stands_still };
     random_secret(seed, machine.secret, sizeof machine.secret);
@@ -92,6 +92,7 @@ uint32_t bench_trade_tick(uint8_t *datagram)
 uint32_t bench_trade_response(uint8_t *packets)
 {
     uint8_t response[64];
+    ouch_time_in_force = '3';
     uint32_t bytes = ouch_accepted(response, ++exchange.order, 'B', SHARES, "AAAA", PRICE, 'D');
     return soup_packet(packets, 'S', response, bytes);
 }

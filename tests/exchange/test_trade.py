@@ -26,7 +26,8 @@ pytestmark = [pytest.mark.slow,
 SYMBOLS = ("ACME", "BOLT")
 SHARES, NOTIONAL, POSITION, OPEN, RATE = 100, 100_000, 500, 8, 100
 SETTINGS = ("strategy=join", f"shares={SHARES}", "risk.short=on", f"risk.shares={SHARES}", f"risk.notional={NOTIONAL}",
-            f"risk.position={POSITION}", f"risk.open={OPEN}", f"risk.rate={RATE}", "wait=sleep", "deadline=600")
+            f"risk.position={POSITION}", f"risk.open={OPEN}", f"risk.rate={RATE}", "risk.loss=1000000000", "wait=sleep",
+            "deadline=600")
 
 
 class FixedLines:

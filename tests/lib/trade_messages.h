@@ -97,6 +97,14 @@ static inline uint32_t itch_trade(uint8_t *out, uint16_t locate, uint32_t price)
 {
     uint32_t bytes = itch_head(out, ITCH_TRADE, locate);
     store_be32(out + ITCH_TRADE_PRICE, price);
+    store_be64(out + ITCH_TRADE_MATCH, price); /* a number to break it by */
+    return bytes;
+}
+
+static inline uint32_t itch_broken(uint8_t *out, uint16_t locate, uint64_t match)
+{
+    uint32_t bytes = itch_head(out, ITCH_BROKEN, locate);
+    store_be64(out + ITCH_BROKEN_MATCH, match);
     return bytes;
 }
 
@@ -144,6 +152,9 @@ static inline uint32_t ouch_response(uint8_t *out, char type, uint32_t reference
     return bytes;
 }
 
+/* The time in force of accepted orders: '0', the day; '3', immediate. */
+static char ouch_time_in_force = '0';
+
 /* Writes the terms of an accepted or replaced order, from the side on. */
 static inline void ouch_terms(uint8_t *side, char letter, uint32_t shares, const char *name, uint64_t price, char state)
 {
@@ -151,6 +162,7 @@ static inline void ouch_terms(uint8_t *side, char letter, uint32_t shares, const
     store_be32(side + 1, shares);
     itch_name(side + 5, name);
     store_be64(side + 13, price);
+    side[21] = (uint8_t)ouch_time_in_force;
     side[34] = (uint8_t)state;
 }
 

@@ -9,6 +9,7 @@
 
 enum { SYMBOL_COUNT = 2, BYTES_MAX = 80, MORE_BYTES = 4 };
 #define POSITION_MAX (INT64_C(1) << 62)
+#define CASH_MAX     (INT64_C(1) << 61)
 static const uint8_t names[SYMBOL_COUNT][ITCH_STOCK_BYTES] = { { 'A', 'A', 'A', 'A', ' ', ' ', ' ', ' ' },
                                                                { 'B', 'B', ' ', ' ', ' ', ' ', ' ', ' ' } };
 static uint8_t response[BYTES_MAX];
@@ -19,6 +20,8 @@ static void order_any(struct ouch_order *o)
     o->side = (uint8_t)prove_number(BOOK_BUY, BOOK_SELL);
     o->symbol = (uint8_t)prove_number(0, SYMBOL_COUNT - 1);
     o->cancelling = prove_number(0, 1);
+    o->immediate = prove_number(0, 1);
+    o->adopted = prove_number(0, 1);
     o->executed = prove_number(0, 1);
     o->cancel_rejected = prove_number(0, 1);
 }
@@ -34,16 +37,21 @@ static void orders_any(void)
     for (uint32_t i = 0; i < OUCH_EXECUTION_COUNT; i++) {
         ouch.executions[i].symbol = (uint8_t)prove_number(0, SYMBOL_COUNT - 1);
         ouch.executions[i].side = (uint8_t)prove_number(BOOK_BUY, BOOK_SELL);
+        ouch.executions[i].price = (uint32_t)prove_number(0, ITCH_PRICE_MAX);
     }
     for (uint32_t i = 0; i < SYMBOL_COUNT; i++) {
         ouch.symbols[i].position = (int64_t)prove_number(0, POSITION_MAX);
         if (prove_number(0, 1))
             ouch.symbols[i].position = -ouch.symbols[i].position;
+        ouch.symbols[i].cash = (int64_t)prove_number(0, CASH_MAX);
+        if (prove_number(0, 1))
+            ouch.symbols[i].cash = -ouch.symbols[i].cash;
     }
     ouch.arrived_next = (uint32_t)prove_number(0, UINT32_MAX);
     ouch.next_place = (uint32_t)prove_number(0, OUCH_ORDER_COUNT_MAX - 1);
     ouch.next_execution = (uint32_t)prove_number(0, OUCH_EXECUTION_COUNT - 1);
     ouch.ready = prove_number(0, 1);
+    ouch.day_over = prove_number(0, 1);
 }
 
 static void take(uint8_t type, size_t bytes)
@@ -60,8 +68,8 @@ void main(void)
     prove_any(response, sizeof response);
     orders_any();
     ouch_take((struct bytes){ response, 0 }, 0);
-    for (unsigned type = 0; type < sizeof response_bytes; type++) {
-        size_t fixed = response_bytes[type] & 0x7f;
+    for (unsigned type = 0; type < ARRAY_COUNT(responses); type++) {
+        size_t fixed = responses[type].bytes;
         if (fixed == 0) {
             take((uint8_t)type, BYTES_MAX);
             continue;

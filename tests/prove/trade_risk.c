@@ -13,7 +13,9 @@ void main(void)
     prove_any(&state, sizeof state);
     prove_any(&order, sizeof order);
     limits.rate_max = (uint32_t)prove_number(1, RISK_RATE_MAX);
+    limits.day_shares_max = prove_number(0, SHARES_MAX);
     limits.may_sell_short = prove_number(0, 1);
+    state.day_shares = prove_number(0, SHARES_MAX);
     state.stopped = prove_number(0, 1);
     state.feed_current = prove_number(0, 1);
     state.book_whole = prove_number(0, 1);

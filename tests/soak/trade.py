@@ -60,6 +60,7 @@ class TradeSoak(faulty_run.FaultyRun):
                  "strategy=join", f"shares={LIMITS.shares}", "risk.short=on", f"risk.shares={LIMITS.shares}",
                  f"risk.notional={LIMITS.notional}", f"risk.collar={LIMITS.collar}",
                  f"risk.position={LIMITS.position}", f"risk.open={LIMITS.open}", f"risk.rate={LIMITS.rate}",
+                 "risk.day.orders=4000000000", "risk.day.shares=1000000000000", "risk.loss=1000000000",
                  f"key={self.key}", "wait=sleep", *machine.Setup(net="tap").words()]
         self.start_guest(" ".join(words), qemu.BUILD / "trade/peregrine.elf")
 

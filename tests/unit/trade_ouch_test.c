@@ -39,6 +39,11 @@ BEFORE_EACH()
     log_in(1);
 }
 
+static void entered(uint32_t symbol, enum book_side side, uint32_t quantity, uint32_t price)
+{
+    ouch_entered(symbol, side, quantity, price, false);
+}
+
 static void assert_symbol(uint32_t symbol, int64_t position, uint64_t open_buy, uint64_t open_sell)
 {
     assert_true(ouch_symbol(symbol)->position == position);
@@ -56,7 +61,7 @@ TEST(messages_have_the_fields_of_the_specification)
     ouch_fill(message, load_le64("AAAA    "), BOOK_BUY, false, 300, PRICE, false);
     assert_int_equal(message[5], 'B');
     assert_int_equal(message[26], '0');
-    ouch_entered(AAAA, BOOK_BUY, 300, PRICE);
+    entered(AAAA, BOOK_BUY, 300, PRICE);
     ouch_write_replace(message, &ouch_symbol(AAAA)->own[BOOK_BUY], 200, PRICE + 1);
     assert_memory_equal(message, "U\0\0\0\1\0\0\0\2\0\0\0\310\0\0\0\0\0\17\102\1010YNperegrine     \0\0", 40);
     ouch_write_cancel(message, &ouch_symbol(AAAA)->own[BOOK_BUY]);
@@ -65,7 +70,7 @@ TEST(messages_have_the_fields_of_the_specification)
 
 TEST(order_is_accepted_executed_and_ends)
 {
-    ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
+    entered(AAAA, BOOK_BUY, 100, PRICE);
     assert_symbol(AAAA, 0, 100, 0);
     assert_int_equal(ouch_symbol(AAAA)->own[BOOK_BUY].state, OUCH_SENT);
     assert_int_equal(take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L')), AAAA);
@@ -78,7 +83,7 @@ TEST(order_is_accepted_executed_and_ends)
     assert_symbol(AAAA, 100, 0, 0);
     assert_int_equal(ouch_symbol(AAAA)->own[BOOK_BUY].state, OUCH_FREE);
     assert_int_equal(ouch_levels.open, 0);
-    ouch_entered(AAAA, BOOK_SELL, 30, PRICE);
+    entered(AAAA, BOOK_SELL, 30, PRICE);
     take(ouch_accepted(m, 2, 'S', 30, "AAAA", PRICE, 'L'));
     take(ouch_executed(m, 2, 30, PRICE, 902));
     assert_symbol(AAAA, 70, 0, 0);
@@ -87,15 +92,15 @@ TEST(order_is_accepted_executed_and_ends)
 
 TEST(immediate_order_may_be_dead_on_arrival_and_its_rest_is_cancelled)
 {
-    ouch_entered(BB, BOOK_SELL, 100, PRICE);
+    entered(BB, BOOK_SELL, 100, PRICE);
     take(ouch_accepted(m, 1, 'T', 100, "BB", PRICE, 'L'));
     take(ouch_executed(m, 1, 10, PRICE, 1));
     take(ouch_decrement(m, 1, 90));
     assert_symbol(BB, -10, 0, 0);
-    ouch_entered(BB, BOOK_SELL, 100, PRICE);
+    entered(BB, BOOK_SELL, 100, PRICE);
     take(ouch_accepted(m, 2, 'S', 100, "BB", PRICE, 'D'));
     assert_symbol(BB, -10, 0, 0);
-    ouch_entered(BB, BOOK_SELL, 100, PRICE);
+    entered(BB, BOOK_SELL, 100, PRICE);
     take(ouch_response(m, 'J', 3, 29));
     assert_symbol(BB, -10, 0, 0);
     assert_int_equal(ouch_counters.rejected, 1);
@@ -103,21 +108,21 @@ TEST(immediate_order_may_be_dead_on_arrival_and_its_rest_is_cancelled)
 
 TEST(replacement_counts_once_and_follows_the_fate_of_its_original)
 {
-    ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
+    entered(AAAA, BOOK_BUY, 100, PRICE);
     take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    ouch_replaced(1, 150);
+    ouch_replaced(1, 150, PRICE + 100);
     assert_symbol(AAAA, 0, 150, 0); /* one of the two is executed: the larger one at the worst */
     assert_int_equal(ouch_levels.open, 1);
     assert_int_equal(take(ouch_replaced_by(m, 1, 2, 'B', 150, "AAAA", PRICE + 100)), AAAA);
     assert_symbol(AAAA, 0, 150, 0);
     assert_int_equal(ouch_symbol(AAAA)->own[BOOK_BUY].price, PRICE + 100);
-    ouch_replaced(2, 150);
+    ouch_replaced(2, 150, PRICE);
     take(ouch_executed(m, 2, 150, PRICE, 1)); /* before the replacement arrived: the exchange ignores that one */
     assert_symbol(AAAA, 150, 0, 0);
     assert_int_equal(ouch_levels.open, 0);
-    ouch_entered(AAAA, BOOK_BUY, 10, PRICE);
+    entered(AAAA, BOOK_BUY, 10, PRICE);
     take(ouch_accepted(m, 4, 'B', 10, "AAAA", PRICE, 'L'));
-    ouch_replaced(4, 10);
+    ouch_replaced(4, 10, PRICE);
     take(ouch_response(m, 'J', 5, 29)); /* the original stays */
     assert_symbol(AAAA, 150, 10, 0);
     assert_int_equal(ouch_symbol(AAAA)->own[BOOK_BUY].reference, 4);
@@ -129,9 +134,9 @@ TEST(cancellation_names_the_replacement_and_then_the_original_if_that_is_rejecte
 {
     uint8_t message[OUCH_CANCEL_BYTES];
     uint32_t at = 0;
-    ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
+    entered(AAAA, BOOK_BUY, 100, PRICE);
     take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    ouch_replaced(1, 100);
+    ouch_replaced(1, 100, PRICE);
     ouch_write_cancel(message, ouch_next_live(&at));
     assert_int_equal(load_be32(message + 1), 2);
     ouch_cancelled(1);
@@ -139,7 +144,7 @@ TEST(cancellation_names_the_replacement_and_then_the_original_if_that_is_rejecte
     at = 0;
     ouch_write_cancel(message, ouch_next_live(&at));
     assert_int_equal(load_be32(message + 1), 1);
-    ouch_replaced(1, 100);
+    ouch_replaced(1, 100, PRICE);
     at = 0;
     ouch_cancelled(ouch_next_live(&at)->reference);
     take(ouch_replaced_by(m, 1, 3, 'B', 100, "AAAA", PRICE));
@@ -151,9 +156,9 @@ TEST(cancellation_names_the_replacement_and_then_the_original_if_that_is_rejecte
 
 TEST(replacement_that_never_arrived_leaves_its_original)
 {
-    ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
+    entered(AAAA, BOOK_BUY, 100, PRICE);
     take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    ouch_replaced(1, 150);
+    ouch_replaced(1, 150, PRICE);
     log_in(2);
     assert_symbol(AAAA, 0, 100, 0);
     assert_int_equal(ouch_symbol(AAAA)->own[BOOK_BUY].state, OUCH_OPEN);
@@ -173,19 +178,19 @@ TEST(replacement_by_a_reference_that_is_taken_is_a_contradiction)
 
 TEST(replacement_inherits_that_shares_were_executed)
 {
-    ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
+    entered(AAAA, BOOK_BUY, 100, PRICE);
     take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    ouch_replaced(1, 100);
+    ouch_replaced(1, 100, PRICE + 100);
     take(ouch_executed(m, 1, 40, PRICE, 1)); /* before the replacement arrived */
     take(ouch_replaced_by(m, 1, 2, 'B', 60, "AAAA", PRICE + 100));
     assert_symbol(AAAA, 40, 60, 0);
     assert_true(ouch_symbol(AAAA)->own[BOOK_BUY].executed);
-    ouch_replaced(2, 60);
+    ouch_replaced(2, 60, PRICE + 200);
     take(ouch_replaced_by(m, 2, 3, 'B', 60, "AAAA", PRICE + 200));
     assert_true(ouch_symbol(AAAA)->own[BOOK_BUY].executed);
-    ouch_entered(BB, BOOK_BUY, 10, PRICE);
+    entered(BB, BOOK_BUY, 10, PRICE);
     take(ouch_accepted(m, 4, 'B', 10, "BB", PRICE, 'L'));
-    ouch_replaced(4, 10);
+    ouch_replaced(4, 10, PRICE + 1);
     take(ouch_replaced_by(m, 4, 5, 'B', 10, "BB", PRICE + 1));
     assert_false(ouch_symbol(BB)->own[BOOK_BUY].executed);
 }
@@ -193,7 +198,7 @@ TEST(replacement_inherits_that_shares_were_executed)
 TEST(cancellation_may_be_pending_or_rejected)
 {
     uint32_t at = 0;
-    ouch_entered(AAAA, BOOK_SELL, 100, PRICE);
+    entered(AAAA, BOOK_SELL, 100, PRICE);
     take(ouch_accepted(m, 1, 'S', 100, "AAAA", PRICE, 'L'));
     assert_int_equal(ouch_next_live(&at)->reference, 1);
     assert_null(ouch_next_live(&at));
@@ -214,7 +219,7 @@ TEST(cancellation_may_be_pending_or_rejected)
 
 TEST(broken_and_corrected_trades_move_the_position_back)
 {
-    ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
+    entered(AAAA, BOOK_BUY, 100, PRICE);
     take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
     take(ouch_executed(m, 1, 60, PRICE, 77));
     take(ouch_executed(m, 1, 40, PRICE, 78));
@@ -236,11 +241,11 @@ TEST(broken_and_corrected_trades_move_the_position_back)
 
 TEST(lost_connection_settles_by_what_has_arrived)
 {
-    ouch_entered(AAAA, BOOK_BUY, 100, PRICE); /* 1: accepted */
+    entered(AAAA, BOOK_BUY, 100, PRICE); /* 1: accepted */
     take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    ouch_cancelled(1);                        /* the request is lost with the connection */
-    ouch_entered(AAAA, BOOK_BUY, 200, PRICE); /* 2: arrives, its response is lost */
-    ouch_entered(BB, BOOK_SELL, 300, PRICE);  /* 3: lost */
+    ouch_cancelled(1);                   /* the request is lost with the connection */
+    entered(AAAA, BOOK_BUY, 200, PRICE); /* 2: arrives, its response is lost */
+    entered(BB, BOOK_SELL, 300, PRICE);  /* 3: lost */
     ouch_logged_in(false);
     assert_false(ouch_is_ready());
     take(ouch_accepted(m, 2, 'B', 200, "AAAA", PRICE, 'L'));
@@ -291,68 +296,204 @@ TEST(repeated_rejection_of_an_earlier_run_uses_up_its_reference)
     assert_false(ouch_is_sure());
 }
 
-/* Each row makes the positions unsure, and changes nothing else. */
+/* Each row makes the positions unsure, and changes nothing else: both orders stay, and can be cancelled. */
 TEST(contradictions_are_counted_and_end_all_trading)
 {
-    for (int row = 0; row < 8; row++) {
+    struct ouch_counters *const c = &ouch_counters;
+    for (int row = 0, rows = 1; row < rows; row++) {
         test_before_each();
-        ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
+        entered(AAAA, BOOK_BUY, 100, PRICE);
         take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-        const uint64_t *counter = NULL;
-        uint32_t bytes = 0;
-        switch (row) {
-        case 0:
-            counter = &ouch_counters.drop_unknown_reference;
-            bytes = ouch_executed(m, 9, 10, PRICE, 1);
-            break;
-        case 1:
-            counter = &ouch_counters.drop_unknown_reference;
-            bytes = ouch_accepted(m, 9, 'B', 10, "AAAA", PRICE, 'L');
-            break;
-        case 2:
-            counter = &ouch_counters.drop_unknown_reference;
-            bytes = ouch_replaced_by(m, 8, 9, 'B', 10, "AAAA", PRICE);
-            break;
-        case 3:
-            counter = &ouch_counters.drop_unknown_symbol;
-            bytes = ouch_accepted(m, 1, 'B', 10, "ZZZ", PRICE, 'L');
-            break;
-        case 4:
-            counter = &ouch_counters.drop_price;
-            bytes = ouch_accepted(m, 1, 'B', 10, "AAAA", ITCH_PRICE_MAX + UINT64_C(1), 'L');
-            break;
-        case 5:
-            counter = &ouch_counters.drop_excess;
-            bytes = ouch_decrement(m, 1, 101);
-            break;
-        case 6:
-            counter = &ouch_counters.drop_length;
-            bytes = ouch_accepted(m, 1, 'B', 10, "AAAA", PRICE, 'L') + 1;
-            break;
-        case 7:
-            counter = &ouch_counters.drop_length;
-            bytes = ouch_decrement(m, 1, 10) - 1;
-            break;
-        }
-        assert_int_equal(take(bytes), -1);
-        assert_int_equal(*counter, 1);
+        entered(AAAA, BOOK_BUY, 100, PRICE);
+        entered(BB, BOOK_SELL, 100, PRICE);
+        uint32_t bytes = 0, at = 0;
+        rows = 0;
+#define ROW(counter, write)                                                                                            \
+    if (rows++ == row) {                                                                                               \
+        bytes = (write);                                                                                               \
+        assert_int_equal(take(bytes), -1);                                                                             \
+        assert_int_equal(c->counter, 1);                                                                               \
+    }
+        ROW(drop_unknown_reference, ouch_executed(m, 9, 10, PRICE, 1))
+        ROW(drop_unknown_reference, ouch_accepted(m, 9, 'B', 10, "AAAA", PRICE, 'L'))
+        ROW(drop_unknown_reference, ouch_replaced_by(m, 8, 9, 'B', 10, "AAAA", PRICE))
+        ROW(drop_unknown_reference, ouch_replaced_by(m, 1, 9, 'B', 10, "AAAA", PRICE))
+        ROW(drop_unknown_reference, ouch_response(m, 'J', 9, 29))
+        ROW(drop_unknown_reference, ouch_response(m, 'I', 9, 13))
+        ROW(drop_unknown_reference, ouch_response(m, 'P', 9, 13))
+        ROW(drop_state, ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'))
+        ROW(drop_state, ouch_response(m, 'J', 1, 29))
+        ROW(drop_state, ouch_decrement(m, 2, 10))
+        ROW(drop_state, ouch_replaced_by(m, 1, 2, 'B', 10, "AAAA", PRICE))
+        ROW(drop_unknown_symbol, ouch_accepted(m, 2, 'B', 100, "ZZZ", PRICE, 'L'))
+        ROW(drop_unknown_symbol, ouch_accepted(m, 2, 'B', 100, "BB", PRICE, 'L'))
+        ROW(drop_side, ouch_accepted(m, 2, 'S', 100, "AAAA", PRICE, 'L'))
+        ROW(drop_side, ouch_accepted(m, 2, 'T', 100, "AAAA", PRICE, 'L'))
+        ROW(drop_side, ouch_accepted(m, 2, 'X', 100, "AAAA", PRICE, 'L'))
+        ROW(drop_side, ouch_accepted(m, 3, 'B', 100, "BB", PRICE, 'L'))
+        ROW(drop_side, ouch_accepted(m, 3, 'X', 100, "BB", PRICE, 'L'))
+        ROW(drop_shares, ouch_accepted(m, 2, 'B', 101, "AAAA", PRICE, 'L'))
+        ROW(drop_price, ouch_accepted(m, 2, 'B', 100, "AAAA", PRICE + 1, 'L'))
+        ROW(drop_price, ouch_accepted(m, 3, 'S', 100, "BB", PRICE - 1, 'L'))
+        ROW(drop_price, ouch_accepted(m, 2, 'B', 100, "AAAA", (UINT64_C(1) << 32) + PRICE, 'L'))
+        ROW(drop_time_in_force, (ouch_accepted(m, 2, 'B', 100, "AAAA", PRICE, 'L'), m[13 + 21] = '3', 64))
+        ROW(drop_excess, ouch_decrement(m, 1, 101))
+        ROW(drop_length, ouch_accepted(m, 2, 'B', 100, "AAAA", PRICE, 'L') + 1)
+        ROW(drop_length, ouch_decrement(m, 1, 10) - 1)
         assert_false(ouch_is_sure());
-        assert_symbol(AAAA, 0, 100, 0);
+        assert_non_null(ouch_contradiction());
+        assert_symbol(AAAA, 0, 200, 0);
+        assert_symbol(BB, 0, 0, 100);
+        for (uint32_t live = 1; live <= 3; live++)
+            assert_int_equal(ouch_next_live(&at)->reference, live);
     }
 }
 
-TEST(more_executed_than_open_counts_as_the_exchange_says_and_is_unsure)
+/* The exchange counts: the position moves. */
+TEST(execution_that_contradicts_moves_the_position_and_is_unsure)
 {
-    ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
+    for (int row = 0; row < 6; row++) {
+        test_before_each();
+        entered(AAAA, BOOK_BUY, 100, PRICE);
+        if (row != 0)
+            take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+        const bool sells = row >= 4;
+        entered(AAAA, BOOK_SELL, 100, PRICE + 10);
+        take(ouch_accepted(m, 2, 'S', 100, "AAAA", PRICE + 10, 'L'));
+        const uint32_t shares = row == 1 ? 101 : 100;
+        const uint64_t prices[] = { PRICE, PRICE, PRICE + 1, UINT64_MAX, PRICE + 9, 0 };
+        assert_int_equal(take(ouch_executed(m, sells ? 2 : 1, shares, prices[row], 1)), AAAA);
+        assert_int_equal(ouch_symbol(AAAA)->position, sells ? -100 : (int)shares);
+        assert_false(ouch_is_sure());
+        assert_int_equal(ouch_counters.drop_state, row == 0);
+        assert_int_equal(ouch_counters.drop_excess, row == 1);
+        assert_int_equal(ouch_counters.drop_price, row >= 2);
+    }
+}
+
+TEST(replacement_of_an_order_that_has_ended_is_a_contradiction)
+{
+    entered(AAAA, BOOK_BUY, 100, PRICE);
     take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    assert_int_equal(take(ouch_executed(m, 1, 101, PRICE, 1)), AAAA);
-    assert_symbol(AAAA, 101, 0, 0);
+    ouch_replaced(1, 100, PRICE);
+    take(ouch_executed(m, 1, 100, PRICE, 1));
+    assert_int_equal(take(ouch_replaced_by(m, 1, 2, 'B', 100, "AAAA", PRICE)), -1);
+    assert_int_equal(ouch_counters.drop_state, 1);
+    assert_symbol(AAAA, 100, 0, 0);
+}
+
+TEST(exchange_may_accept_fewer_shares_or_slide_the_price_to_a_better_one)
+{
+    entered(AAAA, BOOK_BUY, 100, PRICE);
+    take(ouch_accepted(m, 1, 'B', 60, "AAAA", PRICE - 1, 'L'));
+    assert_symbol(AAAA, 0, 60, 0);
+    assert_int_equal(ouch_counters.slid, 1);
+    assert_int_equal(ouch_symbol(AAAA)->own[BOOK_BUY].price, PRICE); /* nobody replaces it again and again */
+    take(ouch_executed(m, 1, 10, PRICE - 5, 1));
+    take(ouch_executed(m, 1, 10, PRICE, 2));
+    entered(AAAA, BOOK_SELL, 100, PRICE + 100);
+    take(ouch_accepted(m, 2, 'E', 100, "AAAA", PRICE + 200, 'L'));
+    ouch_replaced(2, 90, PRICE + 50);
+    take(ouch_replaced_by(m, 2, 3, 'S', 80, "AAAA", PRICE + 60));
+    assert_int_equal(ouch_symbol(AAAA)->own[BOOK_SELL].price, PRICE + 50);
+    assert_int_equal(ouch_counters.slid, 3);
+    assert_true(ouch_is_sure());
+    take(ouch_executed(m, 3, 10, PRICE + 49, 3));
     assert_false(ouch_is_sure());
+}
+
+TEST(adopted_order_is_known_by_its_acceptance_alone)
+{
+    ouch_init(names, 2);
+    ouch_set_position(BB, -70);
+    ouch_logged_in(false);
+    take(ouch_accepted(m, 4, 'B', 100, "AAAA", PRICE - 10, 'L')); /* perhaps slid, so its limit may be higher */
+    take(ouch_executed(m, 4, 30, PRICE, 1));
+    take(ouch_executed(m, 4, 30, PRICE - 20, 2));
+    assert_true(ouch_symbol(AAAA)->own[BOOK_BUY].executed);
+    take(ouch_replaced_by(m, 4, 9, 'B', 40, "AAAA", PRICE));
+    assert_true(ouch_symbol(AAAA)->own[BOOK_BUY].executed);
+    take(ouch_accepted(m, 5, 'T', 100, "BB", PRICE, 'L'));
+    take(ouch_executed(m, 5, 100, PRICE, 3));
+    assert_true(ouch_is_sure());
+    assert_symbol(AAAA, 60, 40, 0);
+    assert_symbol(BB, -170, 0, 0);
+    assert_int_equal(ouch_counters.shares_ordered, 240);
+    take(ouch_accepted(m, 6, 'Z', 100, "BB", PRICE, 'L'));
+    assert_int_equal(ouch_counters.drop_side, 1);
+    take(ouch_accepted(m, 7, 'B', 100, "BB", ITCH_PRICE_MAX + UINT64_C(1), 'L'));
+    assert_int_equal(ouch_counters.drop_price, 1);
+    assert_false(ouch_is_sure());
+}
+
+TEST(cash_follows_executions_and_their_corrections)
+{
+    entered(AAAA, BOOK_BUY, 100, PRICE);
+    take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    take(ouch_executed(m, 1, 60, PRICE - 100, 77));
+    assert_true(ouch_symbol(AAAA)->cash == -60 * (int64_t)(PRICE - 100));
+    entered(AAAA, BOOK_SELL, 20, PRICE);
+    take(ouch_accepted(m, 2, 'S', 20, "AAAA", PRICE, 'L'));
+    take(ouch_executed(m, 2, 20, PRICE + 100, 78));
+    assert_true(ouch_symbol(AAAA)->cash == -60 * (int64_t)(PRICE - 100) + 20 * (int64_t)(PRICE + 100));
+    ouch_response(m, 'F', 1, 49);
+    store_be32(m + 13, 60);
+    store_be64(m + 17, PRICE - 200);
+    store_be64(m + 26, 77);
+    take(49);
+    ouch_response(m, 'B', 2, 36);
+    store_be64(m + 13, 78);
+    take(36);
+    assert_true(ouch_symbol(AAAA)->cash == -60 * (int64_t)(PRICE - 200));
+    assert_true(ouch_is_sure());
+}
+
+TEST(nearest_prices_are_those_of_live_orders_and_of_replacements)
+{
+    const uint32_t *nearest = ouch_symbol(AAAA)->nearest;
+    entered(AAAA, BOOK_BUY, 100, PRICE - 100);
+    entered(AAAA, BOOK_BUY, 100, PRICE - 300);
+    entered(AAAA, BOOK_SELL, 100, PRICE + 100);
+    take(ouch_accepted(m, 3, 'S', 100, "AAAA", PRICE + 100, 'L'));
+    ouch_replaced(3, 100, PRICE + 50);
+    assert_int_equal(nearest[BOOK_BUY], PRICE - 100);
+    assert_int_equal(nearest[BOOK_SELL], PRICE + 50);
+    take(ouch_response(m, 'J', 1, 29));
+    take(ouch_response(m, 'J', 4, 29));
+    assert_int_equal(nearest[BOOK_BUY], PRICE - 300);
+    assert_int_equal(nearest[BOOK_SELL], PRICE + 100);
+    take(ouch_decrement(m, 3, 100));
+    assert_int_equal(nearest[BOOK_SELL], 0);
+    assert_int_equal(ouch_symbol(BB)->nearest[BOOK_BUY], 0);
+}
+
+TEST(rejections_count_in_a_row_and_in_a_second)
+{
+    for (uint32_t reference = 1; reference <= 6; reference++) {
+        entered(AAAA, BOOK_BUY, 100, PRICE);
+        take(reference == 4 ? ouch_accepted(m, 4, 'B', 100, "AAAA", PRICE, 'L') : ouch_response(m, 'J', reference, 29));
+        now_ns += reference == 5 ? NS_PER_S : 0;
+        const uint64_t expected[] = { 1, 2, 3, 3, 4, 2 }; /* 4: in the second; at last: in a row */
+        assert_int_equal(ouch_levels.rejects, expected[reference - 1]);
+    }
+    ouch_forget_rejects();
+    assert_int_equal(ouch_levels.rejects, 0);
+}
+
+TEST(day_is_over_between_the_events_end_and_start_of_day)
+{
+    ouch_response(m, 'S', 0, 10);
+    m[9] = 'E';
+    take(10);
+    assert_true(ouch_day_is_over() && ouch_is_sure());
+    m[9] = 'S';
+    take(10);
+    assert_false(ouch_day_is_over());
 }
 
 TEST(cancellation_against_self_matching_has_a_strategy_or_none)
 {
-    ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
+    entered(AAAA, BOOK_BUY, 100, PRICE);
     take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
     for (uint32_t extra = 0; extra < 2; extra++) {
         ouch_response(m, 'D', 1, 31 + 1 + 2 + 3);
@@ -370,7 +511,7 @@ TEST(cancellation_against_self_matching_has_a_strategy_or_none)
 
 TEST(appendages_and_other_responses_are_taken)
 {
-    ouch_entered(AAAA, BOOK_BUY, 100, PRICE);
+    entered(AAAA, BOOK_BUY, 100, PRICE);
     uint32_t bytes = ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L');
     store_be16(m + 62, 5);
     assert_int_equal(take(bytes + 5), AAAA);

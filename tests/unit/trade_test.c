@@ -122,6 +122,7 @@ static const char *start_with(const char *lines, const char *words)
     assert_true(settings_finish(&settings));
     fake_reset();
     stats_clear();
+    ouch_time_in_force = strstr(words, "strategy=take") != NULL ? '3' : '0';
     now_ns = 10 * NS_PER_S;
     sequence = 1;
     responses = spent_ns = 0;
@@ -687,6 +688,181 @@ TEST(limits_of_the_settings_hold)
     assert_true(counter("risk.refused_rate") > 0);
     pass(NS_PER_S);
     assert_int_equal(counter("trade.orders"), 3);
+}
+
+/* One flipped byte, the side, bought past every limit. */
+TEST(acceptance_that_contradicts_its_order_cancels_it_and_stops)
+{
+    trigger(10);
+    seen_bytes = fake.connections[orders].sent_bytes;
+    respond(ouch_accepted(m, 1, 'S', 100, "AAAA", PRICE, 'L'));
+    pass(2 * NS_PER_MS);
+    assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+    respond(ouch_decrement(m, 1, 100));
+    for (uint64_t i = 0; i < 20; i++)
+        trigger(11 + i);
+    pass(500 * NS_PER_MS);
+    assert_int_equal(counter("trade.orders"), 1);
+    assert_int_equal(counter("ouch.drop_side"), 1);
+    assert_int_equal(counter("pool.orders_sure"), 0);
+}
+
+TEST(datagrams_of_another_host_than_the_lines_source_change_nothing)
+{
+    for (int given = 0; given < 2; given++) {
+        start_ready(given ? "strategy=take take.buy=100 feed.a.source=10.0.2.2" : "strategy=take take.buy=100");
+        uint32_t head = mold_head(packet, MOLD_TEST_SESSION, sequence, 1);
+        head += mold_block(packet + head, m, itch_add(m, LOCATE, 10, 'S', 400, PRICE));
+        fake_datagram(EXCHANGE + 1, 9, 5001, packet, head);
+        turn(1000);
+        assert_true(has_sent_nothing());
+        assert_int_equal(counter("trade.drop_source"), 1);
+        trigger(10);
+        assert_true(has_sent(ENTER_1, ENTER_BYTES));
+    }
+    start("feed.a.source=10.0.2.3");
+    send_feed(5001, MOLD_TEST_SESSION, sequence, 0);
+    send_feed(5002, "TOO SHORT ", 0, 0); /* is no datagram of a feed: its host becomes no source */
+    assert_int_equal(counter("trade.drop_source"), 1);
+    assert_int_equal(mold_heard_ns(), 0);
+    fake_datagram(EXCHANGE + 1, 9, 5002, packet, mold_head(packet, MOLD_TEST_SESSION, 1, 0));
+    turn(1000);
+    assert_int_equal(mold_heard_ns(), now_ns);
+    send_feed(5002, MOLD_TEST_SESSION, 1, 0);
+    assert_int_equal(counter("trade.drop_source"), 2);
+}
+
+TEST(loss_of_the_day_stops_and_cancels_until_the_operator_starts)
+{
+    start_ready("strategy=take take.buy=100 risk.loss=50 position=BB:+7");
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    respond(ouch_executed(m, 1, 80, PRICE, 1));
+    feed(itch_trade(m, LOCATE, PRICE - 6249)); /* 80 shares times 0.6249 are 49.992 */
+    pass(2 * NS_PER_MS);
+    assert_int_equal(counter("pool.trade_loss"), 499920);
+    assert_int_equal(counter("trade.stops_loss"), 0);
+    seen_bytes = fake.connections[orders].sent_bytes;
+    feed(itch_trade(m, LOCATE, PRICE - 6250));
+    pass(2 * NS_PER_MS);
+    assert_int_equal(counter("trade.stops_loss"), 1);
+    assert_int_equal(counter("pool.trade_stopped"), 1);
+    assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+    feed(itch_broken(m, LOCATE, PRICE - 6250)); /* the price before counts again */
+    pass(2 * NS_PER_MS);
+    assert_int_equal(counter("pool.trade_loss"), 499920);
+    assert_int_equal(counter("pool.trade_stopped"), 1);
+    trade_set(text_of("start"));
+    assert_int_equal(counter("pool.trade_stopped"), 0);
+}
+
+TEST(position_before_the_session_earns_from_the_first_price_on)
+{
+    start_ready("strategy=watch risk.short=on position=BB:-30,AAAA:300");
+    assert_int_equal(ouch_symbol(0)->position, 300);
+    assert_int_equal(ouch_symbol(1)->position, -30);
+    feed(itch_trade(m, LOCATE, PRICE + 100));
+    pass(2 * NS_PER_MS);
+    assert_int_equal(counter("pool.trade_profit"), 30000);
+    assert_int_equal(counter("pool.trade_loss"), 0);
+    assert_int_equal(counter("market.AAAA.long"), 300);
+}
+
+TEST(orders_that_are_rejected_in_a_row_stop_the_program)
+{
+    start_ready("strategy=take take.buy=100 risk.rejects=3 risk.rate=100");
+    trigger(10);
+    for (uint32_t reference = 1; reference <= 3; reference++) {
+        assert_int_equal(counter("pool.trade_stopped"), 0);
+        respond(ouch_response(m, 'J', reference, 29));
+        pass(101 * NS_PER_MS);
+    }
+    assert_int_equal(counter("trade.orders"), 3);
+    assert_int_equal(counter("trade.stops_rejects"), 1);
+    pass(NS_PER_S);
+    assert_int_equal(counter("trade.orders"), 3);
+    trade_set(text_of("start"));
+    pass(101 * NS_PER_MS);
+    assert_int_equal(counter("trade.orders"), 4);
+    respond(ouch_response(m, 'J', 4, 29)); /* the first of the next row */
+    pass(2 * NS_PER_MS);
+    assert_int_equal(counter("pool.trade_stopped"), 0);
+}
+
+TEST(forged_print_and_bid_move_no_order_to_their_price)
+{
+    start_session("strategy=join", 1);
+    open_market();
+    pass(5 * NS_PER_MS);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE - 10000, 'L'));
+    feed(itch_trade(m, LOCATE, PRICE / 10 * 19));
+    feed(itch_add(m, LOCATE, 10, 'B', 100, PRICE / 10 * 19));
+    pass(200 * NS_PER_MS);
+    assert_int_equal(ouch_counters.entered + ouch_counters.replaced, 1);
+    assert_true(counter("risk.refused_collar") > 0);
+}
+
+TEST(crossed_book_makes_no_orders_that_meet_each_other)
+{
+    start_session("strategy=join risk.short=on", 1);
+    feed(itch_directory(m, LOCATE, "AAAA"));
+    feed(itch_action(m, LOCATE, 'T'));
+    feed(itch_trade(m, LOCATE, PRICE));
+    feed(itch_add(m, LOCATE, 1, 'B', 500, PRICE + 100));
+    feed(itch_add(m, LOCATE, 2, 'S', 500, PRICE - 100));
+    feed(itch_event(m, ITCH_MARKET_OPENS));
+    pass(200 * NS_PER_MS);
+    assert_int_equal(counter("trade.orders"), 1);
+    assert_true(counter("risk.refused_self") > 0);
+}
+
+TEST(nothing_leaves_after_the_orders_end_of_day)
+{
+    ouch_response(m, 'S', 0, 10);
+    m[9] = 'E';
+    respond(10);
+    trigger(10);
+    pass(200 * NS_PER_MS);
+    assert_true(has_ordered_nothing());
+    assert_true(counter("risk.refused_market") > 0);
+}
+
+TEST(slid_order_is_not_replaced_and_replacements_of_a_symbol_have_a_rate)
+{
+    start_session("strategy=join risk.short=on risk.rate=100 risk.replaces=2", 1);
+    open_market();
+    pass(5 * NS_PER_MS);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE - 10100, 'L'));
+    respond(ouch_accepted(m, 2, 'T', 100, "AAAA", PRICE + 10000, 'L'));
+    pass(300 * NS_PER_MS);
+    assert_int_equal(ouch_counters.slid, 1);
+    assert_int_equal(ouch_counters.replaced, 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        const struct ouch_order *o = &ouch_symbol(0)->own[BOOK_BUY];
+        feed(itch_add(m, LOCATE, 50 + i, 'B', 100, PRICE - 9000 + 100 * i));
+        if (o->next_reference != 0)
+            respond(ouch_replaced_by(m, o->reference, o->next_reference, 'B', 100, "AAAA", o->next_price));
+    }
+    assert_int_equal(ouch_counters.replaced, 2);
+    assert_true(counter("risk.refused_replaces") > 0);
+    pass(1100 * NS_PER_MS);
+    assert_int_equal(ouch_counters.replaced, 3);
+}
+
+TEST(restart_counts_the_orders_of_the_day_that_came_before)
+{
+    start_session("strategy=take take.buy=100 risk.day.orders=5", 6);
+    open_market();
+    trigger(10);
+    pass(200 * NS_PER_MS);
+    assert_true(has_ordered_nothing());
+    assert_true(counter("risk.refused_day_orders") > 0);
+    start_ready("strategy=take take.buy=100 risk.day.shares=199");
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'D'));
+    pass(200 * NS_PER_MS);
+    assert_int_equal(counter("trade.orders"), 1);
+    assert_true(counter("risk.refused_day_shares") > 0);
 }
 
 /* ---- sessions ---- */

@@ -20,7 +20,8 @@ ACCOUNT = ("TRADER", "PEREGRINE")
 
 # The limits of the program are for one careful user; here it may sell short, and quotes all stocks at once.
 SETTINGS = ("strategy=join", "shares=100", "risk.short=on", "risk.shares=100", "risk.position=1000", "risk.open=32",
-            "risk.rate=200", "risk.notional=100000", "http.port=8080")
+            "risk.rate=200", "risk.notional=100000", "risk.day.orders=4000000000", "risk.day.shares=1000000000000",
+            "risk.loss=1000000000", "http.port=8080")
 
 
 def free_port(kind, port):

@@ -17,7 +17,7 @@ BUY_AT, SELL_AT = 100, 101          # dollars
 FEED_PORT, ORDERS_PORT = 26400, 26404
 WORDS = (f"feed.a=0.0.0.0:{FEED_PORT} orders={machine.TAP_HOST}:{ORDERS_PORT} user={USER} passwd={PASSWORD} "
          f"symbols={SYMBOL} strategy=take take.buy={BUY_AT} take.sell={SELL_AT} shares=2 risk.position=1 risk.short=on "
-         "risk.rate=1000")
+         "risk.rate=1000 risk.day.orders=4000000000 risk.day.shares=1000000000000 risk.loss=1000000000")
 DOLLAR = 10_000
 MESSAGES_KEPT = 64                  # more than one datagram has
 
