@@ -101,12 +101,12 @@ void twin_init(const struct net_config *like, uint64_t now_ns)
     config.address = ADDRESS;
     config.mask = MASK;
     config.gateway = config.lease_seconds = 0;
-    twin.device = (struct netdev){ .ops = &ops, .mtu_bytes = 1500, .link_up = true };
+    twin.device = (struct netdev){ .ops = &ops, .mtu_bytes = 1500, .link_up = true, .point_to_point = true };
     memset(twin.tx_buffers, 0, sizeof twin.tx_buffers);
     twin.frame_bytes = 0;
     twin.stack = net_stack_init(twin.stack_memory, sizeof twin.stack_memory, &config, now_ns, NULL);
     ASSERT(twin.stack != NULL);
-    arp_set_static(&twin.stack->ip, PEER_ADDRESS, twin.device.mac, now_ns);
+    arp_set_known(&twin.stack->ip, PEER_ADDRESS, twin.device.mac, now_ns);
 }
 
 /* ---- Frames ---- */

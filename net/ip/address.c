@@ -31,10 +31,11 @@ static void neighbours_meet(struct net_ip *ip, uint64_t now_ns)
 {
     const struct net_address *a = &ip->address;
     ip->igmp.announce = true;
-    if (a->gateway != 0 && a->gateway_mac_set && a->gateway == a->config.gateway) { /* a new lease may have another */
-        arp_set_static(ip, a->gateway, a->config.gateway_mac, now_ns);
+    bool given = a->gateway_mac_set && a->gateway == a->config.gateway; /* a new lease may have another */
+    if (a->gateway != 0 && given && arp_known(ip, a->gateway) == NULL)
+        arp_set_known(ip, a->gateway, a->config.gateway_mac, now_ns);
+    if (ip->device->point_to_point)
         return;
-    }
     arp_announce(ip);
     if (a->gateway != 0)
         arp_lookup(ip, a->gateway, true, now_ns);

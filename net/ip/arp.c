@@ -10,7 +10,13 @@ static const uint8_t nobody[NETDEV_MAC_BYTES];
 
 /* ---- The table ---- */
 
-static bool has_mac(const struct arp_entry *entry) { return entry->state == ARP_KNOWN || entry->state == ARP_STATIC; }
+static bool has_mac(const struct arp_entry *entry) { return entry->state == ARP_KNOWN; }
+
+/* Returns true for the known neighbour of a point-to-point device, whom nobody asks. */
+static bool is_fixed(const struct net_ip *ip, const struct arp_entry *entry)
+{
+    return ip->device->point_to_point && has_mac(entry);
+}
 
 void arp_init(struct net_ip *ip, struct arp_entry *entries, uint32_t count)
 {
@@ -57,16 +63,14 @@ bool arp_has_failed(const struct net_ip *ip, uint32_t next_hop)
 /* Asserts what holds of an entry between two calls. */
 static void check_entry(const struct net_ip *ip, const struct arp_entry *entry)
 {
-    ASSERT(entry->state <= ARP_STATIC);
+    ASSERT(entry->state <= ARP_FAILED);
     ASSERT(arp_peek(ip, entry->address) == entry); /* one entry a neighbour, in its chain */
     ASSERT(entry->address != 0);
     ASSERT(entry->request_count <= ARP_REQUEST_COUNT_MAX);
     /* A group's address would send the game to everyone. */
     ASSERT(entry->state != ARP_KNOWN || (entry->mac[0] & ETHERNET_GROUP_BIT_MASK) == 0);
-    /* Only doubt asks a static neighbour. */
-    ASSERT(entry->state != ARP_STATIC || (entry->request_count == 0) == (entry->next_request_ns == UINT64_MAX));
-    /* A question without an answer ends. */
-    ASSERT(entry->state != ARP_ASKING || entry->next_request_ns != UINT64_MAX);
+    /* A question without an answer ends, and a known neighbour is asked again. */
+    ASSERT(is_fixed(ip, entry) || entry->next_request_ns != UINT64_MAX);
 }
 
 /* Returns true if an entry must stay, whoever wants its place: a gateway's, or one under a connection. */
@@ -74,7 +78,7 @@ static bool is_needed(const struct net_ip *ip, const struct arp_entry *entry)
 {
     const struct ipv4_interface *interface = &ip->interface;
     ASSERT(interface->route_count <= IPV4_ROUTE_COUNT_MAX);
-    if (entry->state == ARP_STATIC || entry->connection_count != 0)
+    if (entry->connection_count != 0)
         return true;
     for (uint32_t i = 0; i < interface->route_count; i++)
         if (interface->routes[i].gateway == entry->address)
@@ -179,6 +183,8 @@ static void entry_remove(struct arp *arp, struct arp_entry *entry)
 /* Sets the time of an entry's next request. */
 static void entry_due_at(struct net_ip *ip, struct arp_entry *entry, uint64_t at_ns)
 {
+    if (is_fixed(ip, entry))
+        at_ns = UINT64_MAX;
     entry->next_request_ns = at_ns;
     if (at_ns < ip->arp.due_ns)
         ip->arp.due_ns = at_ns;
@@ -268,9 +274,8 @@ static void arp_ask(struct net_ip *ip, struct arp_entry *entry, uint64_t now_ns)
 
 static void entry_doubt(struct net_ip *ip, struct arp_entry *entry, uint64_t now_ns)
 {
-    if (ip->device->point_to_point)
-        return;
-    if (has_mac(entry) && entry->request_count == 0 && now_ns >= entry->confirmed_ns + ARP_REQUEST_INTERVAL_NS)
+    if (has_mac(entry) && !is_fixed(ip, entry) && entry->request_count == 0
+        && now_ns >= entry->confirmed_ns + ARP_REQUEST_INTERVAL_NS)
         arp_ask(ip, entry, now_ns);
 }
 
@@ -304,18 +309,15 @@ static void entry_confirm(struct net_ip *ip, struct arp_entry *entry, const uint
     bool changed = !has_mac(entry) || memcmp(entry->mac, mac, NETDEV_MAC_BYTES) != 0;
     entry->request_count = 0;
     entry->confirmed_ns = now_ns;
-    if (entry->state == ARP_STATIC && !changed) {
-        entry->next_request_ns = UINT64_MAX;
-        return;
-    }
-    entry_due_at(ip, entry, now_ns + ARP_FRESH_NS);
-    if (changed && has_mac(entry))
+    if (changed && has_mac(entry)) {
         IP_COUNT(ip, arp_address_changed);
-    if (entry->state == ARP_STATIC)
-        log_line("net: %pI4h does not answer at the address of gwmac=; another one answers for it and is used",
-                 &entry->address);
+        if (is_needed(ip, entry))
+            log_line("net: %pI4h does not answer at its hardware address; another one answers for it and is used",
+                     &entry->address);
+    }
     memcpy(entry->mac, mac, NETDEV_MAC_BYTES);
     entry->state = ARP_KNOWN;
+    entry_due_at(ip, entry, now_ns + ARP_FRESH_NS);
     if (changed) {
         change_note(ip, entry);
         held_release(ip, entry->address, mac);
@@ -330,25 +332,23 @@ static void entry_claimed(struct net_ip *ip, struct arp_entry *entry, const uint
     ASSERT(entry->state != ARP_FREE);
     enum { REQUESTS_UNTIL_OLD_IS_GONE = 2 }; /* the first, by unicast, went unanswered for a second */
     bool moves = has_mac(entry) && memcmp(entry->mac, mac, NETDEV_MAC_BYTES) != 0;
-    bool protected = entry->state == ARP_STATIC || is_in_use(ip, entry, now_ns);
-    if (!moves || !protected || entry->request_count >= REQUESTS_UNTIL_OLD_IS_GONE) {
+    if (!moves || !is_in_use(ip, entry, now_ns) || entry->request_count >= REQUESTS_UNTIL_OLD_IS_GONE) {
         entry_confirm(ip, entry, mac, now_ns);
         return;
     }
     IP_COUNT(ip, arp_address_doubted);
-    if (entry->state == ARP_KNOWN)
-        entry_doubt(ip, entry, now_ns);
+    entry_doubt(ip, entry, now_ns);
 }
 
-void arp_set_static(struct net_ip *ip, uint32_t address, const uint8_t mac[NETDEV_MAC_BYTES], uint64_t now_ns)
+void arp_set_known(struct net_ip *ip, uint32_t address, const uint8_t mac[NETDEV_MAC_BYTES], uint64_t now_ns)
 {
     struct arp_entry *entry = arp_find(ip, address);
     if (entry == NULL)
         entry = arp_take(ip, address, NEWCOMER_CHOSEN, now_ns);
     ASSERT(entry != NULL);
-    entry->state = ARP_STATIC;
+    entry->state = ARP_KNOWN;
     entry->request_count = 0;
-    entry->next_request_ns = UINT64_MAX;
+    entry_due_at(ip, entry, now_ns);
     memcpy(entry->mac, mac, NETDEV_MAC_BYTES);
     change_note(ip, entry);
     held_release(ip, address, mac);
@@ -490,7 +490,7 @@ bool arp_send(struct net_ip *ip, struct tx_buffer *buffer, uint32_t bytes, uint3
 
 static void entry_forget(struct net_ip *ip, struct arp_entry *entry)
 {
-    if (entry->state == ARP_FREE || entry->state == ARP_STATIC)
+    if (entry->state == ARP_FREE || is_fixed(ip, entry))
         return;
     held_release(ip, entry->address, NULL);
     entry_remove(&ip->arp, entry);
@@ -507,9 +507,9 @@ void arp_renew(struct net_ip *ip, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < ip->arp.entry_count; i++) {
         struct arp_entry *entry = &ip->arp.entries[i];
-        if (entry->connection_count == 0) {
+        if (entry->state == ARP_FREE || !is_needed(ip, entry)) {
             entry_forget(ip, entry);
-        } else if (entry->state != ARP_STATIC) {
+        } else if (!is_fixed(ip, entry)) {
             entry->request_count = has_mac(entry); /* 1: as if asked by unicast in vain */
             entry->state = has_mac(entry) ? ARP_KNOWN : ARP_ASKING;
             entry_due_at(ip, entry, now_ns); /* by broadcast, and any answer counts */
@@ -525,7 +525,7 @@ static void entry_unanswered(struct net_ip *ip, struct arp_entry *entry, uint64_
     ASSERT(entry->request_count >= ARP_REQUEST_COUNT_MAX);
     if (has_mac(entry)) {
         entry->request_count = 0;
-        entry_due_at(ip, entry, entry->state == ARP_STATIC ? UINT64_MAX : now_ns + ARP_FRESH_NS);
+        entry_due_at(ip, entry, now_ns + ARP_FRESH_NS);
         return;
     }
     entry->state = ARP_FAILED;

@@ -38,7 +38,6 @@ enum arp_state {
     ARP_ASKING, /* no address yet */
     ARP_KNOWN,
     ARP_FAILED, /* no answer; asked again when used */
-    ARP_STATIC, /* from the settings: asked only in doubt */
 };
 
 struct arp_entry {
@@ -86,8 +85,9 @@ void arp_connection_remove(struct net_ip *ip, uint32_t next_hop);
 /* Returns the connections that are counted at a neighbour's entry. */
 uint32_t arp_connection_count(const struct net_ip *ip, uint32_t next_hop);
 
-/* Enters a neighbour's address from the settings. */
-void arp_set_static(struct net_ip *ip, uint32_t address, const uint8_t mac[NETDEV_MAC_BYTES], uint64_t now_ns);
+/* Enters a neighbour's address from the settings. The address serves at once; the next arp_poll asks there whether it
+ * still holds. On a point-to-point device nobody is ever asked. */
+void arp_set_known(struct net_ip *ip, uint32_t address, const uint8_t mac[NETDEV_MAC_BYTES], uint64_t now_ns);
 
 /* Takes an ARP packet (what follows the Ethernet header). */
 void arp_input(struct net_ip *ip, const uint8_t *data, uint32_t bytes, uint64_t now_ns);
@@ -110,16 +110,16 @@ bool arp_send(struct net_ip *ip, struct tx_buffer *buffer, uint32_t bytes, uint3
               uint64_t now_ns);
 
 /* Asks a neighbour again, because nothing comes back from there (RFC 1122 §2.3.2.1, advice from above). Its entry stays
- * in use. A static entry that does not answer by unicast is replaced by an answer to the broadcast. */
+ * in use. If nobody answers there, an answer to the broadcast replaces the address. */
 void arp_doubt(struct net_ip *ip, uint32_t next_hop, uint64_t now_ns);
 
 /* Announces our address on the link (RFC 5227 §3, a gratuitous request). */
 void arp_announce(struct net_ip *ip);
 
-/* Forgets everything except static entries (a new address). The owner ends all connections next. */
+/* Forgets everything (a new address), except on a point-to-point device. The owner ends all connections next. */
 void arp_flush(struct net_ip *ip);
 
-/* Asks the neighbours under connections again (a new link); they stay in use. Forgets all others except static ones. */
+/* Asks gateways and the neighbours under connections again (a new link); they stay in use. Forgets all others. */
 void arp_renew(struct net_ip *ip, uint64_t now_ns);
 
 void arp_poll(struct net_ip *ip, uint64_t now_ns);

@@ -45,9 +45,13 @@ bool ipv4_output_send(struct net_ip *ip, struct tx_buffer *buffer, const struct 
         ip->device->ops->tx_release(ip->device, buffer);
         return false;
     }
+    /* Whoever we answer has spoken from another hardware address than the next hop's: it may have moved. */
+    const uint8_t *known = output->link_destination != NULL ? arp_known(ip, next_hop) : NULL;
+    if (known != NULL && memcmp(known, output->link_destination, NETDEV_MAC_BYTES) != 0)
+        arp_doubt(ip, next_hop, now_ns);
     bool answers_on_link = output->link_destination != NULL && next_hop == output->destination
                            && (output->link_destination[0] & ETHERNET_GROUP_BIT_MASK) == 0;
-    if (answers_on_link && arp_known(ip, next_hop) == NULL) {
+    if (answers_on_link && known == NULL) {
         memcpy(ethernet->destination, output->link_destination, NETDEV_MAC_BYTES);
         return ethernet_send(ip, buffer, frame_bytes, 0, 0);
     }

@@ -98,23 +98,23 @@
      + MEMP_NUM_TCP_PCB * 128                         /* SYN, FIN, ACK, RST */                                         \
      + 8 * 1600                                       /* datagrams and echo replies on their way out */                \
      + 16 * 96 /* ARP, and slack of the first fit */)
-#define ARP_TABLE_SIZE                32
+#define ARP_TABLE_SIZE               32
 /* The packets that wait for an ARP answer: the SYNs of all input streams and of submit, sent at once to one gateway. In
  * a queue of one, the last SYN would replace the others, which come again only after a second. */
-#define ARP_QUEUEING                  1
-#define ARP_QUEUE_LEN                 12
-#define MEMP_NUM_ARP_QUEUE            16
-#define ETHARP_SUPPORT_STATIC_ENTRIES 1 /* gwmac= */
-#define IP_REASSEMBLY                 1
-#define IP_REASS_MAX_PBUFS            12 /* fragments held, of all datagrams: a ping of 16 KiB */
-#define MEMP_NUM_REASSDATA            4
-#define IP_FRAG                       1 /* replies to such a ping */
+#define ARP_QUEUEING                 1
+#define ARP_QUEUE_LEN                12
+#define MEMP_NUM_ARP_QUEUE           16
+#define ARP_MAXAGE                   60 /* s; asked after 30, by broadcast after 45 */
+#define IP_REASSEMBLY                1
+#define IP_REASS_MAX_PBUFS           12 /* fragments held, of all datagrams: a ping of 16 KiB */
+#define MEMP_NUM_REASSDATA           4
+#define IP_FRAG                      1 /* replies to such a ping */
 
 /* ---- Checksums: per device and, on receive, per frame (net/lwip/interface.c) ---- */
-#define LWIP_CHECKSUM_CTRL_PER_NETIF  1
-#define LWIP_CHECKSUM_ON_COPY         0
+#define LWIP_CHECKSUM_CTRL_PER_NETIF 1
+#define LWIP_CHECKSUM_ON_COPY        0
 
 /* ---- Counters ---- */
-#define LWIP_STATS                    1
-#define LWIP_STATS_LARGE              1
-#define LWIP_STATS_DISPLAY            0
+#define LWIP_STATS                   1
+#define LWIP_STATS_LARGE             1
+#define LWIP_STATS_DISPLAY           0

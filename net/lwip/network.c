@@ -4,6 +4,7 @@
 
 #include "lwip/etharp.h"
 #include "lwip/igmp.h"
+#include "lwip/prot/iana.h"
 #include "lwip/udp.h"
 
 #include "base/assert.h"
@@ -71,6 +72,30 @@ bool network_has_neighbour(uint32_t address)
 
 /* ---- Addresses ---- */
 
+/* Enters the gateway's address of the settings as if the gateway had answered: lwIP's own static entries hold for good,
+ * whatever the gateway says later. */
+static void gateway_enter(void)
+{
+    struct pbuf *p = pbuf_alloc(PBUF_RAW, SIZEOF_ETHARP_HDR, PBUF_RAM);
+    if (p == NULL)
+        return; /* the gateway is asked */
+    struct etharp_hdr *answer = p->payload;
+    uint32_t gateway = lwip_htonl(config.gateway), address = lwip_htonl(network.address);
+    *answer = (struct etharp_hdr){
+        .hwtype = PP_HTONS(LWIP_IANA_HWTYPE_ETHERNET),
+        .proto = PP_HTONS(ETHTYPE_IP),
+        .hwlen = NETDEV_MAC_BYTES,
+        .protolen = sizeof(ip4_addr_t),
+        .opcode = PP_HTONS(ARP_REPLY),
+    };
+    memcpy(answer->shwaddr.addr, config.gateway_mac, NETDEV_MAC_BYTES);
+    memcpy(&answer->sipaddr, &gateway, sizeof gateway);
+    memcpy(answer->dhwaddr.addr, device->mac, NETDEV_MAC_BYTES);
+    memcpy(&answer->dipaddr, &address, sizeof address);
+    etharp_input(p, &interface);
+    ASSERT(network_has_neighbour(config.gateway));
+}
+
 static void network_configure(uint32_t address, uint32_t mask, uint32_t gateway, uint16_t mtu_bytes)
 {
     static const uint8_t none[NETDEV_MAC_BYTES];
@@ -90,11 +115,9 @@ static void network_configure(uint32_t address, uint32_t mask, uint32_t gateway,
     ip4_addr_t a = { lwip_htonl(address) }, m = { lwip_htonl(mask) }, g = { lwip_htonl(gateway) };
     netif_set_addr(&interface, &a, &m, &g); /* announces a new address by ARP; aborts connections of the old address */
 
-    if (gateway != 0 && gateway == config.gateway && memcmp(config.gateway_mac, none, sizeof none) != 0) {
-        struct eth_addr mac;
-        memcpy(mac.addr, config.gateway_mac, sizeof mac.addr);
-        etharp_add_static_entry(&g, &mac);
-    }
+    if (gateway != 0 && gateway == config.gateway && memcmp(config.gateway_mac, none, sizeof none) != 0
+        && !network_has_neighbour(gateway))
+        gateway_enter();
 }
 
 /* Returns the prefix length of a mask of leading ones. A popcount would call libgcc, which the kernel does not link. */

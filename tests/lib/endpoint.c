@@ -100,7 +100,8 @@ void endpoint_neighbour_fix(struct endpoint *endpoint, uint64_t now_ns)
 {
     uint8_t mac[NETDEV_MAC_BYTES];
     mac_of(!endpoint->index, mac);
-    arp_set_static(&endpoint->stack->ip, ENDPOINT_ADDRESS_FIRST + !endpoint->index, mac, now_ns);
+    endpoint->device.device.point_to_point = true; /* the two never ask each other */
+    arp_set_known(&endpoint->stack->ip, ENDPOINT_ADDRESS_FIRST + !endpoint->index, mac, now_ns);
 }
 
 void endpoint_neighbour_renew(struct endpoint *endpoint, uint64_t now_ns)

@@ -33,7 +33,7 @@ static void table_any(void)
     for (size_t i = 0; i < ARP_CHAIN_COUNT; i++)
         ip.arp.chains[i] = (uint16_t)prove_number(0, ARRAY_COUNT(entries));
     for (size_t i = 0; i < ARRAY_COUNT(entries); i++) {
-        entries[i].state = (uint8_t)prove_number(ARP_FREE, ARP_STATIC);
+        entries[i].state = (uint8_t)prove_number(ARP_FREE, ARP_FAILED);
         entries[i].initiated = prove_number(0, 1);
         entries[i].next = (uint16_t)prove_number(0, ARRAY_COUNT(entries));
     }

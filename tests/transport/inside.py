@@ -288,6 +288,8 @@ class Wire:
         return None
 
     def arp_take(self, frame):
+        if frame[:6] not in (self.mac, b"\xff" * 6):
+            return
         operation, = struct.unpack("!H", frame[20:22])
         target = socket.inet_ntoa(frame[38:42])
         if operation == 1:

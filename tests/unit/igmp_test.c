@@ -49,9 +49,10 @@ static void begin_at(uint32_t address, uint16_t mtu_bytes)
         .gateway = QUERIER,
         .mtu_bytes = mtu_bytes,
     };
-    memcpy(config.gateway_mac, their_mac, 6); /* no ARP */
+    memcpy(config.gateway_mac, their_mac, 6);
     tcp_policy_default(&config.policy);
     netdev_memory_init(&device, our_mac, false);
+    device.device.point_to_point = true; /* no ARP */
     ops = *device.device.ops;
     ops.groups_set = groups_set;
     device.device.ops = &ops;

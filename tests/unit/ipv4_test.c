@@ -103,6 +103,18 @@ static void arp_give(uint16_t operation, uint32_t sender, uint32_t target, const
     frame_give(operation == 1 ? everyone : our_mac, ETHERNET_TYPE_ARP, &arp, sizeof arp);
 }
 
+/* Gives a datagram from port 5000 to port 4000. */
+static void datagram_give(uint32_t source, const uint8_t mac[6])
+{
+    uint8_t packet[29] = { 0 };
+    const struct ipv4_output output = { .source = source, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_UDP };
+    ipv4_header_write((struct ipv4_wire *)packet, &output, 9);
+    store_be16(packet + 20, 5000);
+    store_be16(packet + 22, 4000);
+    store_be16(packet + 24, 9);
+    frame_give_from(mac, our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
+}
+
 /* ---- Fragments ---- */
 
 struct piece {
@@ -549,7 +561,7 @@ TEST(new_mac_of_an_unused_neighbour_is_taken_at_once)
 }
 
 /* Sends one forged packet, or many; the neighbour still answers at its old address. */
-TEST(neighbour_in_use_that_seems_to_move_is_asked_at_its_old_mac)
+static void gateway_is_claimed(void)
 {
     const uint8_t *destination;
     arp_give(2, GATEWAY, ADDRESS, their_mac);
@@ -577,6 +589,19 @@ TEST(neighbour_in_use_that_seems_to_move_is_asked_at_its_old_mac)
     tcp_abort(stack, id, now_ns);
 }
 
+TEST(neighbour_in_use_that_seems_to_move_is_asked_at_its_old_mac) { gateway_is_claimed(); }
+
+static void begin_with_gateway_mac(const uint8_t mac[6])
+{
+    begin_gateway_mac = mac;
+    begin_at(ADDRESS, 0xffffff00, GATEWAY);
+    begin_gateway_mac = NULL;
+}
+static void begin_with_their_mac(void) { begin_with_gateway_mac(their_mac); }
+static void begin_with_new_mac(void) { begin_with_gateway_mac(new_mac); }
+
+TEST_AFTER(begin_with_their_mac, gateway_mac_that_is_claimed_is_asked_at_its_old_mac) { gateway_is_claimed(); }
+
 TEST(neighbour_that_has_moved_is_found_in_a_second)
 {
     const uint8_t *destination;
@@ -595,38 +620,73 @@ TEST(neighbour_that_has_moved_is_found_in_a_second)
     assert_int_equal(stack->ip.counters.arp_address_changed, 1);
 }
 
-static void begin_with_gateway_mac(void)
-{
-    begin_gateway_mac = new_mac;
-    begin_at(ADDRESS, 0xffffff00, GATEWAY);
-    begin_gateway_mac = NULL;
-}
-
-/* Sets a wrong gwmac=. If nothing comes back, the stack asks that MAC, then broadcasts, and uses the reply. */
-TEST_AFTER(begin_with_gateway_mac, wrong_gateway_mac_is_replaced_if_nothing_comes_back)
+/* Sets a wrong gwmac=. The stack uses that MAC, asks there at once, then broadcasts, and uses the reply. */
+TEST_AFTER(begin_with_new_mac, wrong_gateway_mac_is_replaced)
 {
     const uint8_t *destination;
-    drain();
-    for (int i = 0; i < 100; i++)
-        arp_give(2, GATEWAY, ADDRESS, their_mac); /* nobody asked: nothing changes */
     assert_memory_equal(arp_known(&stack->ip, GATEWAY), new_mac, 6);
-    assert_null(arp_taken(NULL));
-    int id = tcp_connect(stack, FAR, 80, 0, NULL, now_ns);
-    now_ns += S; /* the SYN is repeated */
     turn();
+    assert_non_null(arp_taken(NULL)); /* our announcement */
     assert_non_null(arp_taken(&destination));
     assert_memory_equal(destination, new_mac, 6);
+    for (int i = 0; i < 100; i++)
+        arp_give(2, GATEWAY, ADDRESS, their_mac); /* the old address has a second to answer */
+    assert_memory_equal(arp_known(&stack->ip, GATEWAY), new_mac, 6);
+    assert_null(arp_taken(NULL));
     now_ns += S;
     turn();
     assert_non_null(arp_taken(&destination));
     assert_memory_equal(destination, everyone, 6);
     arp_give(2, GATEWAY, ADDRESS, their_mac);
     assert_memory_equal(arp_known(&stack->ip, GATEWAY), their_mac, 6);
-    tcp_abort(stack, id, now_ns);
+}
+
+/* Lets a gateway whose MAC was handed over answer for a minute, then moves it. The move is announced, or a datagram
+ * comes from the new MAC, or neither. No connection is open. A new link afterwards keeps the new MAC. */
+TEST_AFTER(begin_with_new_mac, gateway_that_fails_over_is_found)
+{
+    enum { ANNOUNCED, DATAGRAM, NEITHER };
+    static const unsigned seconds_max[] = { 2, 2, ARP_FRESH_NS / S + 2 };
+    const uint8_t *macs[] = { new_mac, their_mac };
+    udp_bind(&stack->ip, 4000);
+    for (unsigned how = ANNOUNCED; how <= NEITHER; how++) {
+        const uint8_t *old = macs[how % 2], *new = macs[(how + 1) % 2], *destination;
+        unsigned seconds = 0;
+        for (int i = 0; i < 60; i++) {
+            now_ns += S;
+            turn();
+            const struct arp_wire *arp = arp_taken(&destination);
+            if (arp != NULL && memcmp(destination, old, 6) == 0)
+                arp_give(2, GATEWAY, ADDRESS, old);
+        }
+        drain();
+        assert_memory_equal(arp_known(&stack->ip, GATEWAY), old, 6);
+        if (how == ANNOUNCED)
+            arp_give(1, GATEWAY, GATEWAY, new);
+        for (; memcmp(arp_known(&stack->ip, GATEWAY), new, 6) != 0; seconds++) {
+            assert_true(seconds < seconds_max[how]);
+            if (how == DATAGRAM) {
+                datagram_give(FAR, new);
+                assert_true(udp_send(&stack->ip, 4000, FAR, 5000, "x", 1, now_ns));
+            }
+            now_ns += S;
+            turn();
+            for (const struct arp_wire *arp; (arp = arp_taken(&destination)) != NULL;)
+                if (memcmp(destination, everyone, 6) == 0 && load_be32(&arp->target_address) == GATEWAY)
+                    arp_give(2, GATEWAY, ADDRESS, new);
+        }
+        device.device.link_up = false;
+        turn();
+        device.device.link_up = true;
+        turn();
+        assert_memory_equal(arp_known(&stack->ip, GATEWAY), new, 6);
+        arp_give(2, GATEWAY, ADDRESS, new);
+    }
+    assert_int_equal(stack->ip.counters.arp_address_changed, 3);
 }
 
 /* Keeps the MAC of a gateway that forwards but answers no request, and of one that answers. */
-TEST_AFTER(begin_with_gateway_mac, right_gateway_mac_stays)
+TEST_AFTER(begin_with_new_mac, right_gateway_mac_stays)
 {
     for (int answers = 0; answers < 2; answers++) {
         drain();
@@ -790,17 +850,6 @@ TEST(strangers_are_answered_without_arp)
     tcp_give(NEIGHBOUR, TCP_SYN, 81, mac);
     while (netdev_memory_take(&device, frame) != 0)
         assert_memory_not_equal(frame, mac, 6);
-}
-
-static void datagram_give(uint32_t source, const uint8_t mac[6])
-{
-    uint8_t packet[29] = { 0 };
-    const struct ipv4_output output = { .source = source, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_UDP };
-    ipv4_header_write((struct ipv4_wire *)packet, &output, 9);
-    store_be16(packet + 20, 5000);
-    store_be16(packet + 22, 4000);
-    store_be16(packet + 24, 9);
-    frame_give_from(mac, our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
 }
 
 /* Answers a datagram without ARP. Later the sender may have moved, so that ARP is asked. */
