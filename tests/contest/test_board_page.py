@@ -2,6 +2,7 @@
 
 Screenshots go to build/board/."""
 import json
+import socket
 import subprocess
 import time
 import urllib.request
@@ -9,11 +10,12 @@ import urllib.request
 import pytest
 
 from tests.contest import finished
+from tests.contest.plain_player import post, read_reply
 from tests.contest.running import tool
 from tests.contest.service import TOOL, Service, beside
 from tests.lib import chromium
-from tests.lib.chromium import (LOOKS, PHONE, WALL, check_page, check_silent_stream, complaints, open_page, resize,
-                                value)
+from tests.lib.chromium import (LOOKS, PHONE, WALL, check_fault_is_shown, check_page, check_silent_stream, complaints,
+                                open_page, resize, value)
 from tests.lib.waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.slow
@@ -91,7 +93,7 @@ def test_no_text_is_cut_on_the_board_of_a_contest_that_is_over(browser, over, si
     assert value(browser, "document.querySelectorAll('#answers li')[0].querySelectorAll('.offsets span').length") == 2
     # The smallest bar is seen, and the stop parts the lines.
     assert value(browser, "charts['plot-medians'].scales.y.min * 1.4 < "
-                          "Math.min(...Object.values(view.state.medians).flat())")
+                          "Math.min(...view.state.medians.flatMap(([, values]) => values))")
     assert value(browser, "charts['plot-points'].rawData_.some(row => row.slice(1).every(Number.isNaN))")
     for link in value(browser, "[...document.links].filter(a => a.offsetWidth).map(a => a.href)"):
         with urllib.request.urlopen(link, timeout=PATIENCE_S) as response:
@@ -153,6 +155,38 @@ def test_a_page_whose_events_fall_silent_follows_again(browser, game, has_worker
         browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
 
 
+def test_a_fault_of_the_page_is_shown(browser, game):
+    open_board(browser, game[0])
+    check_fault_is_shown(browser)
+    browser.execute_script("window.fetch = async () => ({ok: false}); setFault('script', null)")
+    wait_for(lambda: value(browser, "document.getElementById('fault').textContent").endswith("series.json: no answer"))
+    assert value(browser, "document.getElementById('fault').hidden") is False
+
+
+def test_names_that_mean_something_to_javascript_are_names(browser, tmp_path):
+    names = ["constructor", "__proto__", "toString", "42", "s", "y"]
+    assert tool("init", tmp_path / "store", "--rate", "3").returncode == 0
+    with Service(tmp_path / "store", "--begin", "player") as service:
+        crowd = beside("crowd", service, "--players", 2, "--seconds", 900, "--rate", 3)
+        assert crowd.stdout.readline() == "ready\n"
+        open_page(browser, service.board)
+        wait_for(lambda: value(browser, "document.querySelectorAll('#plot-points .end').length") == 2)
+        for name in names:
+            with socket.create_connection(("127.0.0.1", service.ports["output"]), PATIENCE_S) as sock:
+                sock.sendall(post("1", name))
+                read_reply(sock.makefile("rb"))
+        ends = "[...document.querySelectorAll('#plot-points .end')].map(end => end.textContent)"
+        wait_for(lambda: sorted(value(browser, ends)) == sorted([*names, "swift", "heron"]))
+        times = value(browser, "view.series.all.times.length")
+        wait_for(lambda: value(browser, "view.series.all.times.length") > times + 2)
+        for chart in ("plot-distribution", "plot-medians"):
+            assert value(browser, f"charts['{chart}'].data.datasets.map(line => line.label)") == \
+                value(browser, "view.state.users.map(user => user.name)")
+        assert value(browser, "document.getElementById('fault').hidden") and not complaints(browser)
+        crowd.terminate()
+        crowd.wait(PATIENCE_S)
+
+
 def test_a_board_without_news_keeps_contact(browser, over):
     open_page(browser, over, label="final")
     news = value(browser, "view.news")
@@ -200,10 +234,11 @@ def test_keys_choose_player_span_and_theme(browser, game):
 def test_the_last_hour_forgets_what_is_older(browser, game):
     open_board(browser, game[0])
     assert value(browser, '''(() => {
-        const part = (from, count) => ({step: 5, times: [...Array(count).keys()].map(i => from + 5 * i),
-                                        scores: {a: Array(count).fill(from)}, latency: Array(count).fill([])});
+        const part = (from, count) => ({
+            step: 5, times: [...Array(count).keys()].map(i => from + 5 * i),
+            scores: new Map([['a', Array(count).fill(from)]]), latency: Array(count).fill([])});
         const hour = merge(part(0, 720), part(3600, 10), "hour"), all = merge(part(0, 720), part(3600, 10), "all");
-        return [hour.times.length, hour.times[0], hour.scores.a.length, hour.latency.length, all.times.length];
+        return [hour.times.length, hour.times[0], hour.scores.get('a').length, hour.latency.length, all.times.length];
     })()''') == [720, 50, 720, 720, 730]
 
 

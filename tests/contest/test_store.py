@@ -537,9 +537,9 @@ def test_medians_by_constant_begin_again_with_a_round(path):
     state.take("event", {"ns": SECOND, "kind": "begin", "fields": "{}"})
     state.take("answer", {"ns": SECOND, "start": 0, "end": 4, "constants": "[0]", "digits": "9973"})
     state.take("submission", {"ns": SECOND + 5000, "ip": "a", "user": "u", "digits": "9973", "verdict": "+8"})
-    assert board_state.medians(state, ["u"]) == {"u": [5.0, None, None]}
+    assert board_state.medians(state, ["u"]) == [["u", [5.0, None, None]]]
     state.take("event", {"ns": 9 * SECOND, "kind": "round", "fields": '{"number": 1}'})
-    assert board_state.medians(state, ["u"]) == {"u": [None]}
+    assert board_state.medians(state, ["u"]) == [["u", [None]]]
 
 
 @pytest.mark.slow

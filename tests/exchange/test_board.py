@@ -9,7 +9,7 @@ import pytest
 from tests.exchange.running import WAIT_S, Lines, Running, Soup
 from tests.exchange.test_orders import enter
 from tests.lib import chromium
-from tests.lib.chromium import LOOKS, check_page, check_silent_stream, open_page, value
+from tests.lib.chromium import LOOKS, check_fault_is_shown, check_page, check_silent_stream, open_page, value
 from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -65,3 +65,8 @@ def test_the_state_is_there_as_json(exchange):
 
 def test_a_page_whose_events_fall_silent_follows_again(browser, exchange):
     check_silent_stream(browser, exchange)
+
+
+def test_a_fault_of_the_page_is_shown(browser, exchange):
+    open_page(browser, exchange)
+    check_fault_is_shown(browser)

@@ -79,7 +79,7 @@ def check_page(driver, size, name):
 
 
 class SilentProxy:
-    """Passes connections on to a page's server. After `swallow` those that are open stay open, and pass nothing more."""
+    """Passes connections on to a page's server. After `swallow` the open ones stay open, and pass nothing."""
 
     def __init__(self, address):
         host, port = address.split("/")[2].split(":")
@@ -141,3 +141,18 @@ def check_silent_stream(driver, address, grows="view.news"):
             before = value(driver, grows)
             wait_for(lambda: value(driver, "document.getElementById('live').textContent") == "live")
             wait_for(lambda: value(driver, grows) > before + 1)
+
+
+def check_fault_is_shown(driver):
+    """Checks that a page says so while a part of it fails or the server answers none of its questions, and goes on."""
+    shown = "(document.getElementById('fault').hidden ? '' : document.getElementById('fault').textContent)"
+    driver.execute_script("""window.fails = true;
+        page.parts.unshift(function drawNothing() { if (window.fails) throw new Error('as asked'); });""")
+    wait_for(lambda: "drawNothing: Error: as asked" in value(driver, shown))
+    news = value(driver, "view.news")
+    wait_for(lambda: value(driver, "view.news") > news)
+    driver.execute_script("window.fails = false")
+    wait_for(lambda: value(driver, shown) == "")
+    driver.execute_script("page.parts.shift(); setTimeout(rowOf, 0, 'tr')")      # without its cells
+    wait_for(lambda: "script: Uncaught TypeError" in value(driver, shown))
+    complaints(driver)

@@ -63,7 +63,7 @@ def test_a_head_has_no_body(served):
 
 
 def test_a_connection_carries_one_request(served):
-    """What else is in the way is read, so that no reset overtakes the response."""
+    """The server reads the requests after it, so that no reset overtakes the response."""
     with connect(served) as sock, sock.makefile("rb") as file:
         sock.sendall(b"GET /board.txt HTTP/1.1\r\nHost: x\r\n\r\n" * 2000)
         answer = file.read()

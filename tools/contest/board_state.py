@@ -1,5 +1,7 @@
 """The values for the board's page: the state that is sent with every change, and series over time.
 
+No object of theirs is keyed by players: to JavaScript some names are properties of every object, and `42` comes first.
+
 Nothing here helps a player: an answer is shown when somebody has submitted it, or when its 5 s are over.
 """
 import importlib.util
@@ -73,10 +75,10 @@ def marks(replica, now_ns):
 
 
 def medians(replica, names):
-    """Returns the median latency of each player for each modulus, in us; None where there is none."""
+    """Returns each player and the median latencies for each modulus, in us; None where there is none."""
     table = replica.history.per_constant
-    return {name: [statistics.median(values) if (values := table.get((name, i))) else None
-                   for i in range(len(replica.contest.round.constants))] for name in names}
+    return [[name, [statistics.median(values) if (values := table.get((name, i))) else None
+                    for i in range(len(replica.contest.round.constants))]] for name in names]
 
 
 def state_of(follower):
@@ -97,7 +99,7 @@ def state_of(follower):
         "offered": contest.offered, "digits_sent": replica.position, "bursts": replica.bursts,
         "users": [user_row(rank, user) for rank, user in ranking],
         "recent": [answer_row(answer) for _, answer in zip(range(RECENT), public)],
-        "histogram": {user.name: histogram(user.latencies_us) for _, user in ranking[:CHARTED]},
+        "histograms": [[user.name, histogram(user.latencies_us)] for _, user in ranking[:CHARTED]],
         "medians": medians(replica, charted),
         "digits": replica.history.digits[-DIGITS:], "marks": marks(replica, now_ns),
         "measures": measures(replica, now_ns),
@@ -117,7 +119,7 @@ def series_of(replica, query):
     player = query.get("player") if query.get("player") in replica.contest.users else names[0] if names else ""
     samples = series.players[first:]
     return {"step": series.step_s, "times": series.times[first:], "player": player,
-            "scores": {name: [sample[name][0] if name in sample else None for sample in samples] for name in names},
+            "scores": [[name, [sample[name][0] if name in sample else None for sample in samples]] for name in names],
             "latency": [sample[player][1:] if player in sample else [] for sample in samples]}
 
 

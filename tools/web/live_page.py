@@ -1,8 +1,8 @@
 """Serves a live page: files, and one state that its viewers follow by server-sent events from /events.
 
 A page's folder has main.html, main.css and main.js, which stand in the frame, style and script of web/page/. Each
-connection takes a thread, and carries one request: an idle one would keep a place, and a viewer behind a proxy that
-swallows connections would ask by one of those. No address takes more than its share of the places, and a viewer that
+connection takes a thread, and carries one request. An idle one would keep a place, and a browser would send its next
+request by one that a proxy has swallowed. No address takes more than its share of the places, and a viewer that
 stalls loses its own.
 """
 import abc
@@ -37,7 +37,7 @@ REQUEST_S = 60              # for a whole request
 LINGER_S = 1                # after a response, for the client's end of the connection
 STALLED_S = 10              # a viewer that takes nothing for so long is dropped
 SEND_BUFFER_BYTES = 128 << 10       # for one that takes nothing; some states long
-ALIVE_S = 10                # without news, then an event shows both ends that the other one is there: page/events.js
+ALIVE_S = 10                # without news, then an event shows that the other end is there
 LOG_S = 60                  # between two lines about connections that were refused
 
 

@@ -1,7 +1,7 @@
 // The board's own script: ranking, answers, points over time. Series are asked for piece by piece.
 "use strict";
 
-const SHOWN = 2, SERIES_MS = 2000, ANSWER_MS = 10000, HOUR_SAMPLES = 720;       // contest/history.py
+const SHOWN = 2, SERIES_MS = 2000, HOUR_SAMPLES = 720;       // contest/history.py
 Object.assign(view, {span: "all", player: "", series: {all: null, hour: null}, latestAnswer: ""});
 
 // ---- texts ----
@@ -43,6 +43,10 @@ function drawHeader(state) {
 }
 
 // ---- ranking ----
+
+function choosePlayer(state) {
+  if (!view.player && state.users.length) select(state.users[0].name);
+}
 
 function drawRanking(state) {
   const body = byId("rows");
@@ -207,24 +211,20 @@ function rowsOf(series, valuesAt) {
 }
 
 function drawPoints(series) {
-  const names = view.state.users.map(user => user.name).filter(name => series.scores[name]);
-  const own = names.slice(0, COLOURS), others = names.slice(COLOURS).reverse();
-  const labels = ["s", ...own, ...others];
-  const file = rowsOf(series, i => [...own, ...others].map(name => series.scores[name][i]));
-  const look = {};
-  own.forEach((name, place) => { look[name] = strokeOf(place, name === view.player ? 4 : 2.2); });
-  others.forEach(name => { look[name] = {strokeWidth: name === view.player ? 3 : .8, strokePattern: null}; });
-  graph("plot-points", file, labels, {colors: [...own.map((_, i) => colourOf(i)), ...others.map(() => css("--soft"))], series: look,
-    rightGap: endSpace("plot-points", own), drawCallback: nameEnds("plot-points", own, own.map((_, i) => colourOf(i))), axes: {x: axisX(), y: {axisLabelWidth: 52, axisLabelFormatter: n => short(n)}}});
+  const names = view.state.users.map(user => user.name).filter(name => series.scores.has(name));
+  const own = names.slice(0, COLOURS), others = names.slice(COLOURS).reverse(), colours = own.map((_, i) => colourOf(i));
+  const file = rowsOf(series, i => [...own, ...others].map(name => series.scores.get(name)[i]));
+  const looks = [...own.map((name, place) => strokeOf(place, name === view.player ? 4 : 2.2)),
+                 ...others.map(name => ({strokeWidth: name === view.player ? 3 : .8, strokePattern: null}))];
+  graph("plot-points", file, looks, {colors: [...colours, ...others.map(() => css("--soft"))],
+    rightGap: endSpace("plot-points", own), drawCallback: nameEnds("plot-points", own, colours), axes: {x: axisX(), y: {axisLabelWidth: 52, axisLabelFormatter: n => short(n)}}});
 }
 
 function drawLatency(series) {
   const names = ["10 %", "50 %", "90 %", "99 %"], colours = names.map((_, i) => css(i === 1 ? "--text" : "--soft"));   // none is a player's
   const file = rowsOf(series, i => [0, 1, 2, 3].map(k => series.latency[i][k] ?? null));
   if (!file.some(row => row[1] != null)) return;
-  const look = {};
-  names.forEach((name, i) => { look[name] = strokeOf(i, i === 1 ? 3.4 : 2); });
-  graph("plot-latency", file, ["s", ...names], {colors: colours, series: look, logscale: true,
+  graph("plot-latency", file, names.map((_, i) => strokeOf(i, i === 1 ? 3.4 : 2)), {colors: colours, logscale: true,
     rightGap: endSpace("plot-latency", names), drawCallback: nameEnds("plot-latency", names, colours), axes: {x: axisX(), y: {axisLabelWidth: 44, axisLabelFormatter: us => short(us), ticker: decades}}});
 }
 
@@ -247,13 +247,17 @@ function decades(low, high, pixels) {
 }
 
 function drawMedians(state) {
-  const names = Object.keys(state.medians), count = state.round.constants.length;
-  const least = Math.min(...names.flatMap(name => state.medians[name].filter(us => us > 0)));
+  const count = state.round.constants.length;
+  const least = Math.min(...state.medians.flatMap(([, values]) => values.filter(us => us > 0)));
   const range = Number.isFinite(least) ? {min: 10 ** Math.floor(Math.log10(least) - .15)} : {min: 10, max: 1000};
-  chart("plot-medians", "bar", {labels: [...Array(count).keys()].map(i => `M${i + 1}`), datasets: names.map((name, place) => ({
-    label: name, data: state.medians[name], backgroundColor: colourOf(place), borderColor: name === view.player ? css("--text") : "transparent",
+  chart("plot-medians", "bar", {labels: [...Array(count).keys()].map(i => `M${i + 1}`), datasets: state.medians.map(([name, values], place) => ({
+    label: name, data: values, backgroundColor: colourOf(place), borderColor: name === view.player ? css("--text") : "transparent",
     borderWidth: 2, categoryPercentage: .8, barPercentage: .95}))},
   {x: {}, y: {type: "logarithmic", ...range, ticks: {callback: roundOnly, maxTicksLimit: 6}}});
+}
+
+function drawDistribution(state) {
+  drawHistograms("plot-distribution", state.histograms, {chosen: view.player});
 }
 
 // ---- series ----
@@ -261,29 +265,25 @@ function drawMedians(state) {
 async function askSeries() {
   if (!view.state || view.asking || document.hidden) return;
   view.asking = true;
-  const {span, player} = view;
-  try {
-    const old = view.series[span], after = old && old.times.length ? old.times[old.times.length - 1] : -1;
-    const answer = await fetch(`series.json?span=${span}&after=${after}&player=${encodeURIComponent(player)}`,
-                               {signal: AbortSignal.timeout(ANSWER_MS)});
-    if (!answer.ok) return;
-    const fresh = await answer.json();
-    if (player !== view.player || span !== view.span) return;
-    view.series[span] = merge(old, fresh, span);
+  const {span, player} = view, old = view.series[span], after = old && old.times.length ? old.times[old.times.length - 1] : -1;
+  const text = await ask(`series.json?span=${span}&after=${after}&player=${encodeURIComponent(player)}`);
+  view.asking = false;
+  if (player !== view.player || span !== view.span) { askSeries(); return; }
+  if (text == null) return;
+  attempt("series.json", () => {
+    const fresh = JSON.parse(text);
+    view.series[span] = merge(old, {...fresh, scores: new Map(fresh.scores)}, span);
     drawSeries(view.series[span]);
-  } catch { /* the event source says that there is no contact */ } finally {
-    view.asking = false;
-    if (player !== view.player || span !== view.span) askSeries();
-  }
+  });
 }
 
 // New samples behind the old ones; the last hour forgets its oldest, as the server does. Another step: all is asked for again.
 function merge(old, fresh, span) {
   if (old && old.step !== fresh.step) { view.series[span] = null; setTimeout(askSeries); return null; }
   if (!old) return fresh;
-  const before = old.times.length, most = span === "hour" ? HOUR_SAMPLES : Infinity, scores = {};
+  const before = old.times.length, most = span === "hour" ? HOUR_SAMPLES : Infinity, scores = new Map();
   const joined = (first, then) => [...first, ...then].slice(-most);
-  for (const [name, values] of Object.entries(fresh.scores)) scores[name] = joined(old.scores[name] || Array(before).fill(null), values);
+  for (const [name, values] of fresh.scores) scores.set(name, joined(old.scores.get(name) || Array(before).fill(null), values));
   return {...fresh, times: joined(old.times, fresh.times), scores, latency: joined(old.latency, fresh.latency)};
 }
 
@@ -298,11 +298,7 @@ document.querySelectorAll("[data-span]").forEach(button => button.addEventListen
 setInterval(askSeries, SERIES_MS);
 document.addEventListener("visibilitychange", askSeries);
 begin({
-  draw(state) {
-    if (!view.player && state.users.length) select(state.users[0].name);
-    for (const draw of [drawHeader, drawRanking, drawAnswers, drawServer, drawDigits, drawMedians]) draw(state);
-    drawHistograms("plot-distribution", state.histogram, {chosen: view.player});
-  },
+  parts: [choosePlayer, drawHeader, drawRanking, drawAnswers, drawServer, drawDigits, drawMedians, drawDistribution],
   opened() {
     view.series = {all: null, hour: null};
     setTimeout(askSeries, 300);

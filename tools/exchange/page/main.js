@@ -73,14 +73,14 @@ function drawLines(state) {
 // ---- charts ----
 
 function drawProfit(state) {
-  const names = state.accounts.map(account => account.user);
-  if (state.profits.length > 1) graph("plot-profit", state.profits, ["s", ...names], {colors: names.map((_, i) => colourOf(i)),
-    series: Object.fromEntries(names.map((name, i) => [name, strokeOf(i, 2.2)])), axes: {x: axisX(), y: {axisLabelWidth: 60}}});
+  const looks = state.accounts.map((_, i) => strokeOf(i, 2.2));
+  if (state.profits.length > 1) graph("plot-profit", state.profits, looks, {colors: looks.map((_, i) => colourOf(i)),
+    axes: {x: axisX(), y: {axisLabelWidth: 60}}});
 }
 
 function drawDelays(state) {
-  const histograms = Object.fromEntries(state.accounts.map(({user, histogram}) => [user, histogram]));
-  drawHistograms("plot-delays", histograms, {legend: state.accounts.length > 1});
+  const histograms = state.accounts.map(({user, histogram}) => [user, histogram]);
+  drawHistograms("plot-delays", histograms, {legend: histograms.length > 1});
 }
 
 // ---- choices ----
@@ -96,8 +96,6 @@ function selectNext() {
 }
 
 begin({
-  draw(state) {
-    for (const draw of [drawHeader, drawSymbols, drawBook, drawTrades, drawAccounts, drawLines, drawProfit, drawDelays]) draw(state);
-  },
+  parts: [drawHeader, drawSymbols, drawBook, drawTrades, drawAccounts, drawLines, drawProfit, drawDelays],
   keys: {s: () => view.state && selectNext()},
 });

@@ -48,5 +48,6 @@ if ("onconnect" in self) {
     if (latest.open) port.postMessage({open: true});
     if (latest.state) port.postMessage({state: latest.state});
   };
+  self.onerror = text => report({fault: text});
   follow(report);
 }

@@ -2,10 +2,10 @@
 // change (/events). The page's own script, main.js, calls `begin` with what draws a state.
 "use strict";
 
-const COLOURS = 8;
+const COLOURS = 8, ANSWER_MS = 10000;
 const DASHES = [[], [9, 4], [3, 3], [9, 3, 3, 3]];
 const byId = id => document.getElementById(id);
-const view = {state: null, news: 0, connected: false};      // main.js adds its own
+const view = {state: null, news: 0, connected: false, unanswered: 0};      // main.js adds its own
 const page = {};
 const charts = {};
 
@@ -78,6 +78,32 @@ function drawLive() {
   setText(byId("live").lastElementChild, !connected ? "no contact" : state?.over ? "final" : state?.running === false ? "server off" : "live");
 }
 
+// ---- faults ----
+
+const faults = new Map();           // part of the page -> what is wrong
+
+function setFault(part, text) {
+  if (text) faults.set(part, text);
+  else if (!faults.delete(part)) return;
+  const box = byId("fault");
+  box.hidden = !faults.size;
+  setText(box, `This page is out of order. ${[...faults].map(([name, fault]) => `${name}: ${fault}`).join("; ")}`);
+}
+
+// Does a part of the page's work. Its fault is shown until the part works again; the other parts go on.
+function attempt(part, act) {
+  try {
+    act();
+    setFault(part, null);
+  } catch (error) {
+    setFault(part, String(error));
+    console.error(error);
+  }
+}
+
+addEventListener("error", event => event.error && setFault("script", event.message));       // the browser's own have none
+addEventListener("unhandledrejection", event => setFault("script", String(event.reason)));
+
 // ---- charts ----
 
 const timeLabel = s => s < 3600 ? `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}` : `${clock(s).slice(0, -3)} h`;
@@ -87,10 +113,13 @@ const strokeOf = (place, width) => ({strokePattern: dashOf(place).length ? dashO
 const hasCharts = typeof Dygraph === "function" && typeof Chart === "function";
 if (!hasCharts) document.querySelectorAll(".plot").forEach(box => box.append(element("p", "charts need the packages libjs-dygraphs and libjs-chart.js")));
 
-function graph(id, file, labels, options) {
+// Draws lines over seconds. `looks`: the stroke of each line. The library knows lines by number: it would take a name
+// like `constructor`, `s` or `y` for something of its own.
+function graph(id, file, looks, own) {
   if (!hasCharts) return;
   const box = byId(id);
   if (!file.length) return;
+  const labels = ["s", ...looks.keys()].map(String), options = {...own, series: Object.fromEntries(looks.entries())};
   if (!charts[id]) {
     box.append(element("div"));
     charts[id] = new Dygraph(box.firstChild, file, {labels, animatedZooms: false, legend: "never", axisLineColor: css("--line"),
@@ -117,15 +146,15 @@ function chart(id, type, data, axes, legend = false) {
 
 const roundOnly = us => /^[125]0*$/.test(String(us)) ? short(us) : null;
 
-// Draws the histogram of each name (tools/latencies.py) as steps, from the first bin with a share to the last.
+// Draws histograms (tools/latencies.py), each [name, bins], as steps from the first bin with a share to the last.
 function drawHistograms(id, histograms, {chosen, legend} = {}) {
-  const names = Object.keys(histograms), bins = names.length ? histograms[names[0]].length : 0;
+  const bins = histograms.length ? histograms[0][1].length : 0;
   if (!bins) return;
   const middle = i => 10 ** (1 + (i + .5) / 8);
-  const filled = [...Array(bins).keys()].filter(i => names.some(name => histograms[name][i] > 0));
+  const filled = [...Array(bins).keys()].filter(i => histograms.some(([, shares]) => shares[i] > 0));
   const from = Math.max(0, (filled[0] ?? 8) - 2), to = Math.min(bins, (filled[filled.length - 1] ?? 24) + 3);
-  chart(id, "line", {datasets: names.map((name, place) => ({
-    label: name, data: histograms[name].slice(from, to).map((y, i) => ({x: middle(from + i), y})), stepped: "middle",
+  chart(id, "line", {datasets: histograms.map(([name, shares], place) => ({
+    label: name, data: shares.slice(from, to).map((y, i) => ({x: middle(from + i), y})), stepped: "middle",
     borderColor: colourOf(place), borderDash: dashOf(place), borderWidth: name === chosen ? 4 : 2, pointRadius: 0}))},
   {x: {type: "logarithmic", min: middle(from), max: middle(to - 1), ticks: {callback: roundOnly, maxRotation: 0, autoSkipPadding: 8}},
    y: {beginAtZero: true, suggestedMax: 20, ticks: {maxTicksLimit: 5}}}, legend);
@@ -133,10 +162,29 @@ function drawHistograms(id, histograms, {chosen, legend} = {}) {
 
 // ---- news ----
 
-function show({open, state}) {
+// Returns the text of an address, or null. After three of those a page in contact says so.
+async function ask(address) {
+  let text = null;
+  try {
+    const answer = await fetch(address, {signal: AbortSignal.timeout(ANSWER_MS)});
+    if (answer.ok) text = await answer.text();
+  } catch { /* no contact, or none in time */ }
+  view.unanswered = text == null ? view.unanswered + 1 : 0;
+  if (view.unanswered >= 3 && view.connected) setFault(address.split("?")[0], "no answer");
+  return text;
+}
+
+function draw() {
+  if (!view.state) return;
+  for (const part of page.parts) attempt(part.name, () => part(view.state));
+}
+
+function show({open, state, fault}) {
   if (state) {
-    Object.assign(view, {state: JSON.parse(state), news: view.news + 1});
-    page.draw(view.state);
+    attempt("state", () => Object.assign(view, {state: JSON.parse(state), news: view.news + 1}));
+    draw();
+  } else if (fault) {
+    setFault("events", fault);
   } else {
     view.connected = open;
     if (open) page.opened?.();
@@ -147,7 +195,8 @@ function show({open, state}) {
 // All tabs share one stream in a worker. A browser without such workers gives each visible tab its own.
 function listen() {
   if (typeof SharedWorker === "function") {
-    const {port} = new SharedWorker("events.js");
+    const worker = new SharedWorker("events.js"), {port} = worker;
+    worker.onerror = () => setFault("events", "the script that follows them has failed");
     port.onmessage = event => show(event.data);
     addEventListener("pagehide", () => port.postMessage("closed"));
     addEventListener("pageshow", event => event.persisted && listen());
@@ -169,10 +218,11 @@ const otherTheme = () => document.documentElement.dataset.theme === "dark" ? "li
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  if (view.state) { page.draw(view.state); page.redraw?.(); }
+  draw();
+  if (view.state) page.redraw?.();
 }
 
-// Begins to follow the events. `draw` draws a state. `redraw`, if there is one, draws the rest in another theme.
+// Begins to follow the events. `parts`: functions that draw a state, each its part. `redraw`, if there is one, draws the rest in another theme.
 // `opened` is called when contact begins. `keys`: a key, and what it does.
 function begin(own) {
   Object.assign(page, own);
