@@ -51,7 +51,8 @@ static struct {
     struct hmac_key key;                   /* shared with the client */
     struct siphash_key secret[3];          /* this run's, one for each 8 bytes of a challenge */
     struct used_challenge used[CONTROL_USED_COUNT_MAX];
-    struct bucket hellos[BUCKET_COUNT], refusals[BUCKET_COUNT];
+    struct siphash_key hello_key; /* makes the tag of a client's HELLO */
+    struct bucket hellos[BUCKET_COUNT], keyed_hellos[BUCKET_COUNT], refusals[BUCKET_COUNT];
     struct siphash_key bucket_secret;
     uint64_t last_command_ns; /* the last command that was obeyed */
     uint64_t last_refused_ns; /* the last HELLO that a full bucket refused */
@@ -78,25 +79,16 @@ static struct {
 
 struct control_counters control_counters;
 static const struct counter control_counter_table[] = {
-    COUNTER("control.", control_counters, hellos),
-    COUNTER("control.", control_counters, commands_status),
-    COUNTER("control.", control_counters, commands_gg),
-    COUNTER("control.", control_counters, commands_log),
-    COUNTER("control.", control_counters, commands_set),
-    COUNTER("control.", control_counters, commands_capture),
-    COUNTER("control.", control_counters, commands_unknown),
-    COUNTER("control.", control_counters, drop_length),
-    COUNTER("control.", control_counters, drop_magic),
-    COUNTER("control.", control_counters, drop_version),
-    COUNTER("control.", control_counters, drop_type),
-    COUNTER("control.", control_counters, drop_stale),
-    COUNTER("control.", control_counters, drop_challenge),
-    COUNTER("control.", control_counters, drop_mac),
-    COUNTER("control.", control_counters, drop_replayed),
-    COUNTER("control.", control_counters, drop_busy),
-    COUNTER("control.", control_counters, drop_rate),
-    COUNTER("control.", control_counters, drop_unbound),
-    COUNTER("control.", control_counters, sent),
+    COUNTER("control.", control_counters, hellos),           COUNTER("control.", control_counters, commands_status),
+    COUNTER("control.", control_counters, commands_gg),      COUNTER("control.", control_counters, commands_log),
+    COUNTER("control.", control_counters, commands_set),     COUNTER("control.", control_counters, commands_capture),
+    COUNTER("control.", control_counters, commands_unknown), COUNTER("control.", control_counters, drop_length),
+    COUNTER("control.", control_counters, drop_magic),       COUNTER("control.", control_counters, drop_version),
+    COUNTER("control.", control_counters, drop_type),        COUNTER("control.", control_counters, drop_stale),
+    COUNTER("control.", control_counters, drop_challenge),   COUNTER("control.", control_counters, drop_mac),
+    COUNTER("control.", control_counters, drop_replayed),    COUNTER("control.", control_counters, drop_busy),
+    COUNTER("control.", control_counters, drop_rate),        COUNTER("control.", control_counters, drop_rate_keyed),
+    COUNTER("control.", control_counters, drop_unbound),     COUNTER("control.", control_counters, sent),
     COUNTER("control.", control_counters, send_failed),
 };
 const struct counter_group control_counter_group = { control_counter_table, ARRAY_COUNT(control_counter_table) };
@@ -123,6 +115,8 @@ bool control_init(const uint8_t *key, size_t key_bytes, uint16_t port, const uin
         control.secret[i] = siphash_key_from(derived + 16 * i);
     control.bucket_secret = siphash_key_from(derived + 16 * ARRAY_COUNT(control.secret));
     hmac_key_set(&control.key, key, key_bytes);
+    hmac(&control.key, "hello", 5, derived);
+    control.hello_key = siphash_key_from(derived);
     control.port = port;
     control.on = transport_udp_bind(port);
     return control.on;
@@ -192,14 +186,25 @@ static void bucket_take(struct bucket *bucket, uint64_t now_ns)
     bucket->full_until_ns += CONTROL_RATE_PERIOD_MS * NS_PER_MS;
 }
 
+/* Returns true if a HELLO is from a client that has the key. A SipHash costs less than taking the datagram, so a flood
+ * cannot make the answer dear. */
+static bool hello_is_keyed(const struct control_hello_wire *hello)
+{
+    uint8_t tag[sizeof hello->tag];
+    store_be64(tag, siphash(control.hello_key, hello->nonce, sizeof hello->nonce));
+    return bytes_equal_constant_time(tag, hello->tag, sizeof tag);
+}
+
 static void take_hello(const struct transport_event *event, uint64_t now_ns)
 {
     ASSERT(event->payload.count == sizeof(struct control_hello_wire));
     const struct control_hello_wire *hello = (const struct control_hello_wire *)event->payload.data;
     struct control_challenge_wire out;
-    struct bucket *bucket = bucket_of(control.hellos, event);
+    bool keyed = hello_is_keyed(hello);
+    struct bucket *bucket = bucket_of(keyed ? control.keyed_hellos : control.hellos, event);
     if (bucket_is_full(bucket, now_ns)) {
         control_counters.drop_rate++;
+        control_counters.drop_rate_keyed += keyed;
         control.last_refused_ns = now_ns;
         return;
     }

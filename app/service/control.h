@@ -8,9 +8,10 @@
  *                <-   REPLY, in parts, each with its own HMAC
  *
  * A challenge is a keyed hash of the peer's address and port, its nonce and the time, under a secret of this run.
- * Nothing is kept for those who only ask, so no flood can push out anybody. A challenge is good for 10 s, and for one
- * command. Challenges that were used are remembered for as long as they would be good, and only holders of the key can
- * fill that memory. Everything else is counted by reason and not answered. */
+ * Nothing is kept for those who only ask, so no flood can push out anybody. A HELLO with the right tag is the
+ * operator's, and is not counted with those of strangers: however many come, it is answered. A challenge is good for
+ * 10 s, and for one command. Challenges that were used are remembered for as long as they would be good, and only
+ * holders of the key can fill that memory. Everything else is counted by reason and not answered. */
 #pragma once
 
 #include <stdbool.h>
@@ -74,8 +75,9 @@ struct control_header_wire {
 struct control_hello_wire {
     struct control_header_wire header;
     uint8_t nonce[CONTROL_NONCE_BYTES];
+    uint8_t tag[8]; /* SipHash-2-4 of the nonce, under the first 16 bytes of HMAC-SHA-256(key, "hello") */
     /* Pads the HELLO to the size of its answer, against amplification. Ignored. */
-    uint8_t zero[40];
+    uint8_t zero[32];
 };
 
 struct control_challenge_wire {
@@ -137,7 +139,7 @@ void control_check(void);
 struct control_counters {
     uint64_t hellos, commands_status, commands_gg, commands_log, commands_set, commands_capture, commands_unknown;
     uint64_t drop_length, drop_magic, drop_version, drop_type, drop_stale, drop_challenge, drop_mac, drop_replayed,
-        drop_busy, drop_rate, drop_unbound;
+        drop_busy, drop_rate, drop_rate_keyed, drop_unbound;
     uint64_t sent, send_failed;
 };
 extern struct control_counters control_counters;

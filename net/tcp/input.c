@@ -209,8 +209,8 @@ static void timestamp_take(struct tcp_connection *c, const struct tcp_received *
 
 /* RFC 7323 §4.3 (2): Takes the timestamp of a refused segment, too. The peer repeats what we have, since our ACK was
  * lost. An older time in the next ACK would make its round trip the time since the first copy, and its RTO grow to
- * minutes. A forged segment must not set a time that makes all others old (PAWS): this one must lie in the latest
- * window, and have an ACK that the peer can have sent (RFC 5961 §5.2). Linux takes the latest segment alone. */
+ * minutes. A forged segment must not set a time that makes all others old (PAWS). So this one must lie in the
+ * latest window, and have an ACK that the peer can have sent (RFC 5961 §5.2). Linux takes the latest segment alone. */
 static void timestamp_take_again(struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
 {
     bool recent = seq_ge(r->seq, c->rcv_nxt - c->rcv_buffer_bytes), has_ack = (r->flags & TCP_ACK) != 0;

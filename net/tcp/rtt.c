@@ -33,8 +33,8 @@ void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns)
 /* RFC 6298 §3, RFC 7323 §4.1: Measures one round trip an ACK. `sent_ns` is the time of the oldest segment that the ACK
  * newly acknowledges, TCP_NEVER_NS if there is none. If any segment was sent again (Karn), the ACK may answer the
  * second copy; the echoed timestamp then serves instead. Two round trips say nothing of the path, and would keep the
- * RTO high for dozens of ACKs: one across a stall of our own loop, and one of a SYN whose older copy is echoed. The
- * first SYN,ACK may have been lost then; RFC 6298 (5.7) begins with an RTO of 3 s. */
+ * RTO high for dozens of ACKs. One is across a stall of our own loop. The other is of a SYN whose older copy is echoed:
+ * the first SYN,ACK may have been lost. RFC 6298 (5.7) then begins with an RTO of 3 s. */
 void tcp_rtt_sample(struct tcp_connection *c, const struct tcp_received *r, bool resent, uint64_t sent_ns,
                     uint64_t now_ns)
 {

@@ -1,7 +1,7 @@
 /* Floods at full ring speed while a game is on: the player and the matcher over our stack and the kernel's driver. The
  * device is a model in memory (tests/lib/), the servers are the benchmark's (tests/bench/bench_peer.h).
  *
- *     flood KIND BURSTS          KIND: syn, syn-closed, rst, ack, arp, icmp, fragments, tiny-fragments, mixed
+ *     flood KIND BURSTS          KIND: syn, syn-closed, rst, ack, arp, icmp, fragments, tiny-fragments, hello, mixed
  *
  * Before each turn of the loop flood frames fill the receive ring, as from a wire that never pauses. A burst of digits
  * goes after all of them, into the last place but one. The measured time is that of the player's turns from there
@@ -19,16 +19,21 @@
 #include <sys/resource.h>
 
 #include "app/player/player.h"
+#include "app/service/control.h"
+#include "app/service/settings.h"
 #include "app/service/stats.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/cycles.h"
+#include "base/hmac.h"
+#include "base/siphash.h"
 #include "drivers/virtio/net.h"
 #include "host/platform.h"
 #include "net/ip/arp_wire.h"
 #include "net/ip/ethernet_wire.h"
 #include "net/ip/icmp_wire.h"
 #include "net/ip/ipv4_wire.h"
+#include "net/ip/udp_wire.h"
 #include "net/tcp/wire.h"
 #include "net/transport.h"
 #include "tests/bench/bench_peer.h"
@@ -47,19 +52,23 @@ enum {
     PAUSE_TURNS = 50, /* between bursts, at least */
     TURNS_MAX = 100000,
     FRAGMENT_BYTES = 1480, /* with the header, the MTU */
+    OPERATOR_PORT = 999,   /* the flood has none below 1024 */
+    OPERATORS_HELLOS = 50,
 };
 
+#define KEY      "a-key-of-the-flood"
 #define CONSTANT "104648257118348370704723119" /* the online final's */
 
-enum kind { SYN, SYN_CLOSED, RST, ACK, ARP, ICMP, FRAGMENTS, TINY_FRAGMENTS, MIXED };
-static const char *const kind_names[] = { "syn",       "syn-closed",     "rst",  "ack", "arp", "icmp",
-                                          "fragments", "tiny-fragments", "mixed" };
+enum kind { SYN, SYN_CLOSED, RST, ACK, ARP, ICMP, FRAGMENTS, TINY_FRAGMENTS, HELLO, MIXED };
+static const char *const kind_names[] = { "syn",       "syn-closed",     "rst",   "ack",  "arp", "icmp",
+                                          "fragments", "tiny-fragments", "hello", "mixed" };
 
 static struct virtio_model model;
 static struct virtio_net net;
 static enum kind kind;
 static uint64_t random_state = 1, flood_frames;
 static uint64_t kicked_cycles, interrupted;
+static bool challenged; /* the operator's HELLO has been answered */
 
 /* ---- The device ---- */
 
@@ -80,6 +89,7 @@ static void wire_turn(void)
     uint8_t reply[128];
     uint32_t reply_bytes;
     while (virtio_model_transmit_take(&model, &packet)) {
+        challenged = challenged || (packet.frame[23] == 17 && load_be16(packet.frame + 36) == OPERATOR_PORT);
         bench_peer_take(packet.frame, packet.bytes, now_ms(), reply, &reply_bytes);
         virtio_model_transmit_done(&model, &packet);
         if (reply_bytes != 0)
@@ -178,6 +188,27 @@ static uint32_t fragment_frame(uint8_t *frame, uint32_t bytes)
     return frame_bytes;
 }
 
+/* Makes a HELLO of the control channel. The key's owner adds a tag (docs/control.md). */
+static uint32_t hello_frame(uint8_t *frame, uint16_t port, bool keyed)
+{
+    struct {
+        struct udp_wire udp;
+        struct control_hello_wire hello;
+    } out = { .hello.header = { "PGRN", CONTROL_VERSION, CONTROL_HELLO, { 0, sizeof(struct control_hello_wire) } } };
+    store_be16(&out.udp.source_port, port);
+    store_be16(&out.udp.destination_port, service_settings.control_port);
+    store_be16(&out.udp.bytes, sizeof out);
+    store_be32(out.hello.nonce, draw());
+    if (keyed) {
+        struct hmac_key key;
+        uint8_t digest[SHA256_BYTES];
+        hmac_key_set(&key, KEY, sizeof KEY - 1);
+        hmac(&key, "hello", 5, digest);
+        store_be64(out.hello.tag, siphash(siphash_key_from(digest), out.hello.nonce, sizeof out.hello.nonce));
+    }
+    return ipv4_frame(frame, 0x0b000000 | draw() % 0xffffff, 17, &out, sizeof out);
+}
+
 static uint32_t flood_frame(uint8_t *frame)
 {
     switch (kind == MIXED ? (enum kind)(draw() % MIXED) : kind) {
@@ -195,6 +226,8 @@ static uint32_t flood_frame(uint8_t *frame)
         return fragment_frame(frame, FRAGMENT_BYTES);
     case TINY_FRAGMENTS:
         return fragment_frame(frame, 8);
+    case HELLO:
+        return hello_frame(frame, (uint16_t)(1024 + draw() % 60000), false);
     default:
         return icmp_frame(frame);
     }
@@ -235,7 +268,7 @@ static void serve(uint16_t port, const char *text)
 static void game_start(void)
 {
     static const char words[] = "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=swift passwd=secret n=256 early=off "
-                                "feed.timeout=0 m=" CONSTANT;
+                                "feed.timeout=0 key=" KEY " m=" CONSTANT;
     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
     model.on_kick = on_kick;
     ASSERT(virtio_net_init(&net, &model.bus) == VIRTIO_NET_OK);
@@ -320,6 +353,22 @@ static uint64_t burst(bool flooded)
     }
 }
 
+/* Asks as the operator in the midst of the flood. Each HELLO is answered, although the counts of strangers are full. */
+static void operator_asks(void)
+{
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    for (int i = 0; i < OPERATORS_HELLOS; i++) {
+        flood(true);
+        challenged = false;
+        deliver(frame, hello_frame(frame, OPERATOR_PORT, true));
+        for (int turns = 0; !challenged; turns++) {
+            ASSERT(turns < TURNS_MAX);
+            turn(true);
+        }
+    }
+    ASSERT(control_counters.drop_rate_keyed == 0);
+}
+
 /* ---- The command ---- */
 
 static int compare(const void *a, const void *b)
@@ -361,7 +410,7 @@ int main(int argc, char **argv)
     while (argc == 3 && k < ARRAY_COUNT(kind_names) && strcmp(argv[1], kind_names[k]) != 0)
         k++;
     if (count == 0 || k == ARRAY_COUNT(kind_names)) {
-        fprintf(stderr, "usage: flood syn|syn-closed|rst|ack|arp|icmp|mixed BURSTS   (at least %d)\n", BLOCK);
+        fprintf(stderr, "usage: flood syn|syn-closed|rst|ack|arp|icmp|hello|mixed BURSTS   (at least %d)\n", BLOCK);
         return 2;
     }
     kind = (enum kind)k;
@@ -377,6 +426,8 @@ int main(int argc, char **argv)
     uint64_t connects = counter("tcp.connects"), allocated = mallinfo2().uordblks;
     for (size_t i = 0; i < 2 * count; i++)
         cycles[i / BLOCK % 2][i / (2 * BLOCK) * BLOCK + i % BLOCK] = burst(i / BLOCK % 2 == 1);
+    if (kind == HELLO)
+        operator_asks();
     for (int i = 0; i < PAUSE_TURNS; i++)
         turn(false);
     ASSERT(mallinfo2().uordblks == allocated);
@@ -386,5 +437,6 @@ int main(int argc, char **argv)
     print_quantiles("flood", cycles[1], count);
     printf("frames %llu interrupted %llu\n", (unsigned long long)flood_frames, (unsigned long long)interrupted);
     print_counters();
+    printf("counter control.drop_rate %llu\n", (unsigned long long)control_counters.drop_rate);
     return 0;
 }

@@ -39,6 +39,7 @@ KINDS = {
     "icmp": ("icmp.rx_messages", "icmp.tx_drop_rate"),
     "fragments": ("ipv4.rx_drop_fragment_rate",),
     "tiny-fragments": ("ipv4.rx_drop_fragment_rate",),
+    "hello": ("control.drop_rate",),
     "mixed": ("tcp.rx_drop_syn_rate", "tcp.rx_resets_ignored", "icmp.tx_drop_rate"),
 }
 

@@ -109,7 +109,7 @@ def command(client, sock, which, key=KEY.encode()):
     challenge = None
     for _ in range(20):                         # a busy machine may answer late, or not at all
         nonce = os.urandom(16)
-        client._send(sock, control.hello(nonce))
+        client._send(sock, control.hello(nonce, client.key))
         challenge = next((found for data in client._datagrams(sock)
                           for _, found in [control.challenge_in(data, (nonce,))] if found), None)
         if challenge:

@@ -3,6 +3,7 @@ import contextlib
 import hashlib
 import hmac
 import pathlib
+import random
 import re
 import socket
 import subprocess
@@ -59,8 +60,10 @@ def test_the_manual_page_has_each_option_and_exit_code():
 @contextlib.contextmanager
 def machine(key, acts):
     """Runs a machine that takes datagrams in order. `acts` says for each of them, again from the start, how long it
-    takes; None: it is lost. Yields the port."""
-    over = threading.Event()
+    takes; None: it is lost. A number loses that share of all datagrams. A datagram that comes again shares the lot of
+    the first, unless a share is lost. Yields the port."""
+    over, seen = threading.Event(), set()
+    draw = random.Random(5).random
 
     def serve():
         count = 0
@@ -69,7 +72,12 @@ def machine(key, acts):
                 data, peer = sock.recvfrom(2048)
             except socket.timeout:
                 continue
-            act, count = acts[count % len(acts)], count + 1
+            if isinstance(acts, float):
+                act = None if draw() < acts else 0
+            else:
+                act = None if data in seen else acts[count % len(acts)]
+                count += data not in seen
+            seen.add(data)
             if act is None:
                 continue
             time.sleep(act)
@@ -105,7 +113,8 @@ def machine(key, acts):
     ((0, None, None), b"12345678", 1, "it is busy, or datagrams are lost. The key may be right"),
     ((None, 0, None), b"another key", 1, "answers late or not at all"),
     ((None,), b"12345678", 1, "no answer to 5 requests"),
-], ids=["other key", "right key", "slow", "commands lost", "busy", "busy, other key", "silent"])
+    (0.8, b"12345678", 0, ""),                  # a flood fills the ring: four datagrams of five find no room
+], ids=["other key", "right key", "slow", "commands lost", "busy", "busy, other key", "silent", "full ring"])
 def test_a_busy_machine_is_told_from_a_wrong_key(acts, key, code, said):
     with machine(key, acts) as port:
         done = gg("127.0.0.1", "--key", "12345678", "--status", "--port", port, "--timeout", "0.3")

@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "base/hmac.h"
 #include "base/log.h"
+#include "base/siphash.h"
 #include "net/pcapng.h"
 #include "tests/lib/fake_capture.h"
 #include "tests/lib/fake_transport.h"
@@ -545,6 +546,40 @@ TEST(a_flood_under_the_clients_address_does_not_lock_the_client_out)
         deliver_command(1);
         assert_int_equal(control_counters.commands_status, i / 4000 + 1);
     }
+}
+
+/* Fills all buckets of strangers from addresses and ports at random, again and again. A HELLO with the key's tag is
+ * answered each time, one without it is not. */
+TEST(a_flood_from_everywhere_does_not_keep_the_owner_of_the_key_out)
+{
+    uint8_t out[64], keyed[64], digest[32];
+    struct hmac_key k;
+    start();
+    hmac_key_set(&k, key, strlen(key));
+    hmac(&k, "hello", 5, digest);
+    header(keyed, 1, 64);
+    memcpy(keyed + 8, nonce, 16);
+    store_be64(keyed + 24, siphash(siphash_key_from(digest), nonce, 16));
+    for (uint32_t second = 1; second <= 5; second++) {
+        for (uint32_t i = 0; i < 60000; i++) {
+            header(out, 1, 64);
+            store_be32(out + 8, i);
+            store_be64(out + 24, random_next());
+            deliver_from((uint32_t)random_next(), (uint16_t)random_next(), out, 64);
+        }
+        fake.datagram_count = 0;
+        hello();
+        assert_int_equal(fake.datagram_count, 0);
+        deliver(keyed, 64);
+        assert_int_equal(fake.datagram_count, 1);
+        deliver_command(1);
+        assert_int_equal(control_counters.commands_status, second);
+        now += 1000 * MS;
+    }
+    assert_int_equal(control_counters.drop_rate_keyed, 0);
+    for (int i = 0; i <= CONTROL_RATE_BURST; i++) /* whoever repeats it has a bucket, too */
+        deliver(keyed, 64);
+    assert_int_equal(control_counters.drop_rate_keyed, 1);
 }
 
 TEST(a_flood_of_hellos_costs_a_bounded_number_of_answers)

@@ -78,8 +78,38 @@ def parse(text):
     return values
 
 
-def hello(nonce):
-    return HEADER.pack(MAGIC, VERSION, HELLO, HELLO_BYTES) + nonce + bytes(40)
+def siphash(key, data):
+    """Returns the SipHash-2-4 (J.-P. Aumasson and D. J. Bernstein, 2012) of whole words of 8 bytes, as 8 bytes."""
+    mask = 2**64 - 1
+    k0, k1 = struct.unpack("<2Q", key)
+    v0, v1, v2, v3 = (word ^ int.from_bytes(text, "big") for word, text in
+                      ((k0, b"somepseu"), (k1, b"dorandom"), (k0, b"lygenera"), (k1, b"tedbytes")))
+
+    def rounds(count):
+        nonlocal v0, v1, v2, v3
+
+        def rotate(value, bits):
+            return (value << bits | value >> (64 - bits)) & mask
+        for _ in range(count):
+            v0, v2 = (v0 + v1) & mask, (v2 + v3) & mask
+            v1, v3 = rotate(v1, 13) ^ v0, rotate(v3, 16) ^ v2
+            v0 = rotate(v0, 32)
+            v2, v0 = (v2 + v1) & mask, (v0 + v3) & mask
+            v1, v3 = rotate(v1, 17) ^ v2, rotate(v3, 21) ^ v0
+            v2 = rotate(v2, 32)
+    for (word,) in struct.iter_unpack("<Q", data + bytes(7) + bytes([len(data) % 256])):
+        v3 ^= word
+        rounds(2)
+        v0 ^= word
+    v2 ^= 0xff
+    rounds(4)
+    return (v0 ^ v1 ^ v2 ^ v3).to_bytes(8, "big")
+
+
+def hello(nonce, key):
+    """Returns a HELLO whose tag says that the client has the key: a flood of others does not keep it out."""
+    tag = siphash(hmac.new(key, b"hello", hashlib.sha256).digest()[:16], nonce)
+    return HEADER.pack(MAGIC, VERSION, HELLO, HELLO_BYTES) + nonce + tag + bytes(32)
 
 
 def challenge_in(data, nonces):
@@ -148,8 +178,8 @@ class Client:
         try:
             with self._socket() as sock:
                 nonce = os.urandom(16)
-                self._send(sock, hello(nonce))
-                return any(challenge_in(data, (nonce,))[0] for data in self._datagrams(sock))
+                asking = hello(nonce, self.key)
+                return any(challenge_in(data, (nonce,))[0] for data in self._datagrams(sock, lambda: asking))
         except NoAnswer:
             return False
 
@@ -178,17 +208,19 @@ class Client:
         before, asked, received = {}, {}, {}       # by nonce: commands sent before; the challenge; parts of the answer
         seen = self.attempts == 1               # with one attempt nobody knows
         head = HEADER.pack(MAGIC, VERSION, COMMAND, COMMAND_BYTES + len(word))
+        asking = None                           # sent again until the answer begins to come
         with self._socket() as sock:
             for _ in range(self.attempts):
                 nonce = os.urandom(16)
                 before[nonce] = len(asked)
-                self._send(sock, hello(nonce))
-                for data in self._datagrams(sock):
+                asking = hello(nonce, self.key)
+                for data in self._datagrams(sock, lambda: None if received else asking):
                     nonce, challenge = challenge_in(data, before.keys() - asked.keys())
                     if nonce:
                         asked[nonce], seen = challenge[8:], seen or before[nonce] > 0
-                        sent = head + nonce + challenge + bytes([command]) + argument.to_bytes(7, "big")
-                        self._send(sock, sent + self._mac(sent + word) + word)
+                        asking = head + nonce + challenge + bytes([command]) + argument.to_bytes(7, "big")
+                        asking += self._mac(asking + word) + word
+                        self._send(sock, asking)
                     elif (answer := self._answer_with(data, command, asked, received)) is not None:
                         return answer
                 if received and command == GG:
@@ -237,15 +269,26 @@ class Client:
         except OSError:         # an ICMP error for the datagram before: counts as no answer
             pass
 
-    def _datagrams(self, sock):
-        """Yields the datagrams that arrive, until none has for timeout_s, and for a bounded time in all."""
-        deadline = time.monotonic() + 10 * self.timeout_s
-        while time.monotonic() < deadline:
-            sock.settimeout(self.timeout_s)
+    def _datagrams(self, sock, asking=lambda: None):
+        """Sends asking(), and again each tenth of timeout_s in which nothing comes: a flood of others may fill the
+        machine's ring. Yields the datagrams that arrive, until none has for timeout_s, and for a bounded time in
+        all."""
+        now = time.monotonic()
+        deadline, silent = now + 10 * self.timeout_s, now + self.timeout_s
+        if first := asking():
+            self._send(sock, first)
+        while (now := time.monotonic()) < min(deadline, silent):
+            sock.settimeout(max(min(self.timeout_s / 10, silent - now), 0.0001))
             try:
-                yield sock.recv(2048)
+                data = sock.recv(2048)
             except ConnectionRefusedError:
                 time.sleep(min(self.timeout_s, 0.2))    # nobody there now; perhaps soon
                 return
+            except socket.timeout:
+                if again := asking():
+                    self._send(sock, again)
+                continue
             except OSError:
                 return
+            silent = time.monotonic() + self.timeout_s
+            yield data
