@@ -140,6 +140,7 @@ bool transport_init(const struct transport_config *config, uint64_t now_ns)
 }
 
 const struct transport_network *transport_network(void) { return &sockets.network; }
+bool transport_ask_neighbour(void) { return false; }
 const char *transport_name(void) { return "linux"; }
 
 bool transport_alters_frames(void) { return false; }

@@ -57,6 +57,8 @@ struct transport_network {
     uint16_t mtu_bytes;      /* the largest packet sent in one frame, as far as known */
     uint64_t lease_ends_ns;  /* 0: never */
     const char *waiting_for; /* while not up: "link", "DHCP offer", ..., a literal; never NULL */
+    uint64_t heard_count;    /* frames received so far */
+    uint64_t arp_count;      /* among them answers to ARP requests of ours; lwIP: all ARP packets */
 };
 
 enum transport_event_kind {
@@ -113,6 +115,10 @@ uint64_t transport_next_deadline_ns(void);
 
 /* Returns the network's state: the stack's own object, valid until the next call into the stack. */
 const struct transport_network *transport_network(void);
+
+/* Asks the gateway, or else the DHCP server, for its hardware address, whatever is known of it: a sign of life. Returns
+ * false if there is nobody to ask on the link, or if Linux has the frames. */
+bool transport_ask_neighbour(void);
 
 /* Starts a connection. Returns its id, or -1 if all ids are taken or the network is down. The outcome comes as an
  * event. */

@@ -195,8 +195,23 @@ const struct transport_network *transport_network(void)
         .mtu_bytes = interface->mtu_bytes,
         .lease_ends_ns = lease != NULL && lease->ends_ns != UINT64_MAX ? lease->ends_ns : 0,
         .waiting_for = net_address_waiting_for(&own.stack->ip),
+        .heard_count = own.stack->ip.counters.ethernet_rx_frames + own.stack->fast_received_count,
+        .arp_count = own.stack->ip.counters.arp_rx_replies,
     };
     return &own.network;
+}
+
+bool transport_ask_neighbour(void)
+{
+    struct net_ip *ip = &own.stack->ip;
+    const struct dhcp_lease *lease = ip->address.from_dhcp ? dhcp_lease(&ip->address.dhcp) : NULL;
+    uint32_t neighbour = ip->address.gateway, next_hop;
+    if (neighbour == 0 && lease != NULL && ipv4_next_hop(ip, lease->server, &next_hop) && next_hop == lease->server)
+        neighbour = lease->server;
+    if (!ip->interface.up || ip->device->point_to_point || neighbour == 0)
+        return false;
+    arp_request(ip, neighbour);
+    return true;
 }
 
 void transport_idle(uint64_t now_ns) { net_idle(own.stack, now_ns); }

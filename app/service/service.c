@@ -7,6 +7,7 @@
 #include "app/service/control.h"
 #include "app/service/rehearsal.h"
 #include "app/service/settings.h"
+#include "app/service/silence.h"
 #include "app/service/slow.h"
 #include "app/service/stats.h"
 #include "app/service/status_page.h"
@@ -15,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "net/settings.h"
 
 enum {
     POLL_NS = NS_PER_MS, /* from one check of the time-outs to the next */
@@ -50,6 +52,9 @@ const char *service_init(const uint8_t secret[32], bool has_helper, uint64_t now
     stats_add_counters(&status_page_counter_group);
     stats_add_counters(&agent_counter_group);
     stats_add_counters(&syslog_counter_group);
+    static const uint8_t any[NETDEV_MAC_BYTES];
+    silence_init(memcmp(network_settings.gateway_mac, any, sizeof any) != 0);
+    stats_add_counters(&silence_counter_group);
     syslog_init(&s->log);
     slow_init();
     rehearsal_init();
@@ -124,14 +129,14 @@ static bool operator_is_gone(uint64_t now_ns)
     return false;
 }
 
-static enum program_verdict judge(uint64_t now_ns)
+static enum program_verdict judge(bool is_silent, uint64_t now_ns)
 {
     const struct service_settings *s = &service_settings;
     if (control_gg_done())
         return PROGRAM_GG;
     if (has_passed(s->deadline_ns, service.began_ns, now_ns))
         return PROGRAM_DEADLINE;
-    if (has_passed(s->net_timeout_ns, service.network_up_ns, now_ns))
+    if (has_passed(s->net_timeout_ns, service.network_up_ns, now_ns) || is_silent)
         return PROGRAM_NETWORK_LOST;
     if (operator_is_gone(now_ns))
         return PROGRAM_IDLE;
@@ -151,11 +156,13 @@ enum program_verdict service_poll(bool idle, uint64_t now_ns)
         syslog_poll(now_ns);
     }
     if (now_ns >= service.next_poll_ns && service.verdict == PROGRAM_ON) {
+        bool is_silent = silence_poll(service_settings.net_timeout_ns, time_stood_still(service.next_poll_ns, now_ns),
+                                      now_ns);
         service.next_poll_ns = now_ns + POLL_NS;
         watch_network(now_ns);
         agent_poll(now_ns);
         service_counters.uptime_ns = now_ns - service.began_ns;
-        service.verdict = judge(now_ns);
+        service.verdict = judge(is_silent, now_ns);
     }
     rehearsal_poll(idle, now_ns);
     return service.verdict;

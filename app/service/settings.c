@@ -66,7 +66,9 @@ static const char *const wait_names[] = { "spin", "sleep", NULL };
 #define AT(member) SETTING_AT(struct service_settings, member)
 static const struct setting rows[] = {
     { "net.timeout", SETTING_TIME, AT(net_timeout_ns), .initial = "60", .zero = "never",
-      .help = "give the machine back after so long without a usable address" },
+      .help = "give the machine back after so long without a usable address, or without a frame and without an answer "
+              "of the gateway, "
+              "or else the DHCP server, to four ARP requests" },
     { "deadline", SETTING_TIME, AT(deadline_ns), .initial = "86400", .zero = "never",
       .help = "give the machine back after so long" },
     { "idle.timeout", SETTING_TIME, AT(idle_timeout_ns), .initial = "0", .zero = "never",

@@ -286,11 +286,13 @@ void arp_doubt(struct net_ip *ip, uint32_t next_hop, uint64_t now_ns)
         entry_doubt(ip, entry, now_ns);
 }
 
-void arp_announce(struct net_ip *ip)
+void arp_request(struct net_ip *ip, uint32_t address)
 {
     IP_COUNT(ip, arp_tx_requests);
-    arp_transmit(ip, ARP_OPERATION_REQUEST, everyone, nobody, ip->interface.address);
+    arp_transmit(ip, ARP_OPERATION_REQUEST, everyone, nobody, address);
 }
+
+void arp_announce(struct net_ip *ip) { arp_request(ip, ip->interface.address); }
 
 /* ---- Answers ---- */
 

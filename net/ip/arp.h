@@ -113,6 +113,9 @@ bool arp_send(struct net_ip *ip, struct tx_buffer *buffer, uint32_t bytes, uint3
  * in use. If nobody answers there, an answer to the broadcast replaces the address. */
 void arp_doubt(struct net_ip *ip, uint32_t next_hop, uint64_t now_ns);
 
+/* Asks once for an address by broadcast, whatever the table says. */
+void arp_request(struct net_ip *ip, uint32_t address);
+
 /* Announces our address on the link (RFC 5227 §3, a gratuitous request). */
 void arp_announce(struct net_ip *ip);
 

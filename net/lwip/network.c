@@ -5,6 +5,7 @@
 #include "lwip/etharp.h"
 #include "lwip/igmp.h"
 #include "lwip/prot/iana.h"
+#include "lwip/stats.h"
 #include "lwip/udp.h"
 
 #include "base/assert.h"
@@ -280,8 +281,20 @@ void network_poll(uint64_t now_ns)
         igmp_report_groups(&interface);
     }
     device->announce = false; /* lwIP announces an address that is yet to come */
+    network.heard_count = port_counters.rx_frames;
+    network.arp_count = lwip_stats.etharp.recv;
     network.waiting_for = !link ? "link" : network.up ? "" : dhcp_waiting_for(&dhcp);
     ASSERT(network.waiting_for != NULL);
+}
+
+bool transport_ask_neighbour(void)
+{
+    const struct dhcp_lease *lease = network.from_dhcp ? dhcp_lease(&dhcp) : NULL;
+    uint32_t neighbour = network.gateway;
+    if (neighbour == 0 && lease != NULL && next_hop(lease->server) == lease->server)
+        neighbour = lease->server;
+    ip4_addr_t address = { lwip_htonl(neighbour) };
+    return network.up && neighbour != 0 && etharp_request(&interface, &address) == ERR_OK;
 }
 
 uint64_t network_next_deadline_ns(void)

@@ -86,6 +86,11 @@ def link_down(guest, game, udp):
     guest.qmp("set_link", name="n", up=False)
 
 
+def link_down_unseen(guest, game, udp):
+    guest.wait_for("network: up")
+    guest.qmp("set_link", name="n", up=False)
+
+
 def wire_cut(guest, game, udp):
     """Cuts the wire behind the hub: the link stays up, nothing comes or goes."""
     until_playing(guest, game)
@@ -304,8 +309,12 @@ NETWORK = [
     Row("settings-refused", "nonsense", "the settings cannot be used"),
     Row("no-nic", NOBODY, "no network device"),
     Row("nic-removed", GAME, "the network device failed", USER, game=SERVER, scenario=unplug),
-    Row("link-down", GAME + " net.timeout=1", "network lost", USER, game=SERVER, scenario=link_down,
+    Row("link-down", GAME + " net.timeout=4", "network lost", USER, game=SERVER, scenario=link_down,
         says=("waiting for link",)),
+    # The card reports no link: nothing comes any more, and the address stays.
+    Row("card-deaf", NOBODY + " net.timeout=2 server.timeout=0", "network lost",
+        ("-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n,status=off"), scenario=link_down_unseen,
+        says=("no frame for 2[0-9]{3} ms, nor an answer to 4 ARP requests",)),
     Row("dhcp-silent", NOBODY + " net.timeout=1.5", "network lost", SILENCE, says=("waiting for DHCP",)),
     Row("gateway-never", NOBODY + " ip=10.0.2.15/24 gw=10.0.2.2 server.timeout=1.5", "server lost", SILENCE),
     Row("gateway-gone", GAME + " server.timeout=1", "server lost", HUB, game=SERVER, scenario=wire_cut),

@@ -362,6 +362,12 @@ void transport_warm(void) { fake.warmed_count++; }
 uint64_t transport_next_deadline_ns(void) { return UINT64_MAX; }
 const struct transport_network *transport_network(void) { return &fake.network; }
 
+bool transport_ask_neighbour(void)
+{
+    fake.asked_count++;
+    return fake.neighbour;
+}
+
 __attribute__((weak)) bool transport_counter_group(size_t index, struct counter_group *group)
 {
     (void)index;

@@ -55,6 +55,8 @@ struct fake {
     bool linger; /* peers never close their side: transport_close is not the end */
     struct fake_datagram datagrams[FAKE_DATAGRAM_COUNT];
     uint32_t datagram_count; /* sent in all; the first FAKE_DATAGRAM_COUNT are kept */
+    bool neighbour;          /* the test's: there is somebody for transport_ask_neighbour */
+    uint32_t asked_count;    /* calls of it */
 };
 extern struct fake fake;
 

@@ -5,6 +5,7 @@
 #include "app/service/settings.h"
 #include "app/service/stats.h"
 #include "base/time.h"
+#include "net/settings.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/test.h"
 
@@ -37,6 +38,67 @@ static int opened(void)
     assert_true(id >= 0);
     program.turn(now_ns);
     return id;
+}
+
+/* Turns until the program ends, for at most so long. Returns the time. */
+static uint64_t until_lost(uint64_t ns)
+{
+    uint64_t begun_ns = now_ns;
+    while (now_ns < begun_ns + ns && program.turn(now_ns) == PROGRAM_ON)
+        now_ns += 50 * NS_PER_MS;
+    return now_ns - begun_ns;
+}
+
+TEST(card_that_takes_nothing_more_ends_the_run_after_net_timeout)
+{
+    fake.neighbour = true;
+    wait(10 * NS_PER_S);
+    fake.network.heard_count++;
+    uint64_t lost_ns = until_lost(100 * NS_PER_S);
+    assert_true(lost_ns >= 60 * NS_PER_S && lost_ns < 61 * NS_PER_S);
+    assert_int_equal(program.turn(now_ns), PROGRAM_NETWORK_LOST);
+    assert_true(fake.asked_count >= 4 && fake.asked_count <= 5);
+}
+
+TEST(idle_network_whose_gateway_answers_is_no_reason_to_end)
+{
+    fake.neighbour = true;
+    for (int i = 0; i < 100; i++) {
+        uint32_t asked_count = fake.asked_count;
+        while (fake.asked_count == asked_count)
+            wait(100 * NS_PER_MS);
+        fake.network.heard_count++;
+        fake.network.arp_count++;
+    }
+    assert_true(now_ns > 2000 * NS_PER_S);
+    assert_int_equal(program.turn(now_ns), PROGRAM_ON);
+    fake.neighbour = false; /* nobody is left to ask */
+    assert_int_equal(until_lost(200 * NS_PER_S), 200 * NS_PER_S);
+}
+
+TEST(silence_does_not_count_while_the_machine_stands_still)
+{
+    fake.neighbour = true;
+    until_lost(55 * NS_PER_S);
+    now_ns += 100 * NS_PER_S;
+    uint64_t lost_ns = until_lost(100 * NS_PER_S);
+    assert_true(lost_ns >= 60 * NS_PER_S && lost_ns < 61 * NS_PER_S);
+}
+
+/* Plays a gateway that gwmac= names. It may be one that forwards and answers no ARP. */
+TEST(gateway_of_gwmac_counts_after_its_first_answer)
+{
+    static const uint8_t secret[32];
+    fake.neighbour = true;
+    network_settings.gateway_mac[0] = 2;
+    stats_clear();
+    assert_null(service_init(secret, false, now_ns));
+    network_settings.gateway_mac[0] = 0;
+    assert_int_equal(until_lost(200 * NS_PER_S), 200 * NS_PER_S);
+    fake.network.heard_count++;
+    fake.network.arp_count++;
+    uint64_t lost_ns = until_lost(100 * NS_PER_S);
+    assert_true(lost_ns >= 60 * NS_PER_S && lost_ns < 61 * NS_PER_S);
 }
 
 TEST(agent_check_says_the_free_places)
