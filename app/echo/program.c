@@ -8,6 +8,7 @@
 #include "app/service/service.h"
 #include "app/service/stats.h"
 #include "base/assert.h"
+#include "base/siphash.h"
 #include "base/time.h"
 #include "net/transport.h"
 
@@ -18,8 +19,10 @@ enum {
     /* The EQUAL_COUNT_MAX-th equal datagram from one address and port is dropped. */
     EQUAL_COUNT_MAX = 1024,
     RECENT_COUNT = 256, /* datagrams whose equals are counted */
-    /* After RECENT_S without an equal one, another datagram may be counted in the place of a recent one. */
+    /* Another datagram may be counted in the place of a recent one after RECENT_S without an equal one, and after
+     * PLACE_S in any case. */
     RECENT_S = 1,
+    PLACE_S = 10,
     SILENT_S_MAX = 60,    /* without a byte in either direction; then the connection is reset */
     PEER_PORT_MIN = 1024, /* datagrams from lower ports may come from another echo */
 };
@@ -40,11 +43,12 @@ static struct {
     } settings;
     struct connection connections[CONNECTION_COUNT];
     struct connection rehearsed; /* by rehearse_segment alone */
+    struct siphash_key key;      /* drawn for each run: nobody knows which datagrams share a place */
     struct recent {
-        uint64_t hash, last_ns, count;
+        uint64_t hash, first_ns, last_ns, count;
     } recent[RECENT_COUNT];
     struct echo_counters {
-        uint64_t accepted, refused, bytes, datagrams, drop_equal;
+        uint64_t accepted, refused, silent, bytes, datagrams, drop_equal, drop_port, drop_unsent;
     } counters;
 } state;
 
@@ -58,9 +62,10 @@ static const struct settings_table settings_table = { rows, ARRAY_COUNT(rows), &
                                                       NULL };
 
 static const struct counter counters[] = {
-    COUNTER("echo.", state.counters, accepted),   COUNTER("echo.", state.counters, refused),
-    COUNTER("echo.", state.counters, bytes),      COUNTER("echo.", state.counters, datagrams),
-    COUNTER("echo.", state.counters, drop_equal),
+    COUNTER("echo.", state.counters, accepted),  COUNTER("echo.", state.counters, refused),
+    COUNTER("echo.", state.counters, silent),    COUNTER("echo.", state.counters, bytes),
+    COUNTER("echo.", state.counters, datagrams), COUNTER("echo.", state.counters, drop_equal),
+    COUNTER("echo.", state.counters, drop_port), COUNTER("echo.", state.counters, drop_unsent),
 };
 static const struct counter_group counter_group = { counters, ARRAY_COUNT(counters) };
 
@@ -115,27 +120,27 @@ static void take_data(struct connection *c, struct bytes data, uint64_t now_ns)
 static uint64_t hash_of(const struct transport_event *event)
 {
     ASSERT(event->kind == TRANSPORT_DATAGRAM);
-    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ event->address ^ (uint64_t)event->peer_port << 32;
-    for (size_t i = 0; i < event->payload.count; i++)
-        hash = (hash ^ event->payload.data[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
-    return hash;
+    const uint64_t parts[] = { (uint64_t)event->address << 16 | event->peer_port,
+                               siphash(state.key, event->payload.data, event->payload.count) };
+    return siphash(state.key, parts, sizeof parts);
 }
 
-static struct recent *place_of(uint64_t hash) { return &state.recent[(hash ^ hash >> 32) % RECENT_COUNT]; }
+static struct recent *place_of(uint64_t hash) { return &state.recent[hash % RECENT_COUNT]; }
 
 /* Returns true for each EQUAL_COUNT_MAX-th equal datagram from one address and port. A server that answers our answers,
  * because a datagram was forged in its name, sends the same datagram again and again: a drop ends the loop. Loops that
- * share a place are counted one after the other. */
+ * share a place are counted one after the other. A datagram that comes now and then holds a place for PLACE_S at most;
+ * the next one in it is the loop's, which comes far more often. */
 static bool is_loop(const struct transport_event *event, uint64_t now_ns)
 {
     const uint64_t hash = hash_of(event);
     struct recent *place = place_of(hash);
     ASSERT(place->count < EQUAL_COUNT_MAX);
-    if (place->count > 0 && place->hash != hash && now_ns - place->last_ns < RECENT_S * NS_PER_S)
+    if (place->count > 0 && place->hash != hash && now_ns - place->last_ns < RECENT_S * NS_PER_S
+        && now_ns - place->first_ns < PLACE_S * NS_PER_S)
         return false;
-    if (place->hash != hash)
-        place->count = 0;
-    place->hash = hash;
+    if (place->hash != hash || place->count == 0)
+        *place = (struct recent){ .hash = hash, .first_ns = now_ns };
     place->last_ns = now_ns;
     if (++place->count < EQUAL_COUNT_MAX)
         return false;
@@ -148,8 +153,10 @@ static bool is_loop(const struct transport_event *event, uint64_t now_ns)
 static void take_datagram(const struct transport_event *event, uint64_t now_ns)
 {
     ASSERT(event->port == state.settings.port);
-    if (event->peer_port < PEER_PORT_MIN || event->peer_port == state.settings.port)
+    if (event->peer_port < PEER_PORT_MIN || event->peer_port == state.settings.port) {
+        state.counters.drop_port++;
         return;
+    }
     if (is_loop(event, now_ns)) {
         state.counters.drop_equal++;
         return;
@@ -157,6 +164,8 @@ static void take_datagram(const struct transport_event *event, uint64_t now_ns)
     if (transport_udp_send(event->port, event->address, event->peer_port, event->payload.data, event->payload.count,
                            now_ns))
         state.counters.datagrams++;
+    else
+        state.counters.drop_unsent++;
 }
 
 /* Handles the events of the program's own port, and hands all others to the service. */
@@ -217,6 +226,8 @@ static void poll_connection(struct connection *c, uint64_t now_ns)
 {
     ASSERT(c->used && c->active_ns <= now_ns);
     if (now_ns - c->active_ns >= SILENT_S_MAX * NS_PER_S) {
+        c->active_ns = now_ns; /* TRANSPORT_CLOSED follows */
+        state.counters.silent++;
         transport_abort(c->id, now_ns);
         return;
     }
@@ -297,11 +308,11 @@ static bool rehearse_segment(uint64_t now_ns)
 
 static const char *init(const struct program_machine *machine, uint64_t now_ns)
 {
-    (void)machine;
     (void)now_ns;
     ASSERT(state.settings.port != 0);
     memset(state.connections, 0, sizeof state.connections);
     memset(state.recent, 0, sizeof state.recent);
+    state.key = siphash_key_from(machine->secret);
     stats_add_counters(&counter_group);
     rehearsal_add_frame(TRANSPORT_REHEARSAL_DATAGRAM, state.settings.port, (struct bytes){ NULL, 0 },
                         rehearse_datagram);

@@ -32,6 +32,16 @@ static void wait(uint64_t ns)
         program.turn(now_ns);
 }
 
+static uint64_t counter_value(const char *name)
+{
+    struct counter counter;
+    for (size_t i = 0; stats_counter(NULL, i, &counter); i++)
+        if (strcmp(counter.name, name) == 0)
+            return *counter.value;
+    fail_msg("no counter %s", name);
+    return 0;
+}
+
 static int opened(void)
 {
     int id = fake_accepted(PORT);
@@ -179,6 +189,8 @@ TEST(datagrams_come_back_but_not_to_another_echo)
     fake_datagram(PEER, 40000, PORT, data, sizeof data); /* longer than is sent */
     program.turn(now_ns);
     assert_int_equal(fake.datagram_count, 0);
+    assert_int_equal(counter_value("echo.drop_port"), sizeof echoes / sizeof echoes[0]);
+    assert_int_equal(counter_value("echo.drop_unsent"), 1);
     fake_datagram(PEER, 1024, PORT, data, 0);
     fake_datagram(PEER, 40000, PORT, "abc", 3);
     program.turn(now_ns);
@@ -212,6 +224,45 @@ TEST(an_answer_to_an_answer_ends)
             }
     }
     assert_int_equal(running, 0);
+}
+
+/* Plays a stranger who holds every place by a datagram of his own each 0.6 s, and a loop. The loop ends. */
+TEST(a_stranger_who_holds_the_places_keeps_no_loop_alive)
+{
+    enum { OTHERS = 4096 };
+    uint64_t others_ns = 0, end_ns = now_ns + 30 * NS_PER_S;
+    bool runs = true;
+    for (; runs && now_ns < end_ns; now_ns += NS_PER_S / 1000) {
+        for (uint32_t i = 0; now_ns >= others_ns && i < OTHERS; i++)
+            is_answered(8889, i);
+        if (now_ns >= others_ns)
+            others_ns = now_ns + 600 * NS_PER_MS;
+        runs = is_answered(8888, 1);
+    }
+    assert_false(runs);
+}
+
+/* Finds out which of 16 loops share a place with one of 128 other datagrams: others under another secret. */
+TEST(places_differ_from_run_to_run)
+{
+    enum { ROUNDS = 1024, OTHERS = 128 };
+    struct program_machine machine = { .secret = { 0 } };
+    uint32_t held[2] = { 0 };
+    for (uint8_t run = 0; run < ARRAY_COUNT(held); run++) {
+        machine.secret[0] = run;
+        stats_clear();
+        assert_null(program.init(&machine, now_ns));
+        for (uint32_t loop = 0; loop < 16; loop++) {
+            now_ns += 20 * NS_PER_S;
+            for (uint32_t i = 0; i < OTHERS; i++)
+                is_answered(8889, i);
+            bool runs = true;
+            for (int i = 0; i < ROUNDS && runs; i++)
+                runs = is_answered(8888, loop);
+            held[run] |= (uint32_t)runs << loop;
+        }
+    }
+    assert_int_not_equal(held[0], held[1]);
 }
 
 /* Plays a client that sends equal datagrams and loses one of 1,024, and a client of differing ones that loses none. */
