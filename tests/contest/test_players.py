@@ -98,7 +98,7 @@ def test_a_store_that_cannot_be_made_is_named_once(tmp_path):
     page = tmp_path / "README.md"
     page.write_text("# no store\n" * 100)
     done = demo(STORE=str(page))
-    assert done.returncode == 1 and done.stderr.count("damaged or no store") == 1 and "Traceback" not in done.stderr
+    assert done.returncode == 65 and done.stderr.count("damaged or no store") == 1 and "Traceback" not in done.stderr
 
 
 def test_ports_in_use_are_said_and_others_taken(tmp_path, monkeypatch, capsys):

@@ -12,10 +12,11 @@ import sys
 import threading
 import time
 import tracemalloc
+import urllib.request
 
 import pytest
 
-from contest import board_state, board_text, follower, history, record, replica, rounds, scoring, store
+from contest import board_state, board_text, follower, history, init, record, replica, rounds, scoring, store
 from contest.follower import Follower
 from contest.oracle import Occurrence
 from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
@@ -456,7 +457,7 @@ def test_a_damaged_store_is_refused_with_the_way_out(path, damage, said):
     assert done.returncode == 1 and re.search((said or "no such store") + "|malformed", done.stderr), done.stderr
     if said:
         done = tool("serve", path, "--bind", "127.0.0.1", "--port-base", "0")
-        assert done.returncode == 1 and said in done.stderr, done.stderr
+        assert done.returncode == 65 and said in done.stderr, done.stderr
     if said and said.startswith("damaged"):
         assert ".recover | sqlite3" in done.stderr
 
@@ -631,12 +632,50 @@ def test_a_store_for_which_there_is_no_place_leaves_nothing(path, bytes_max):
     assert tool("init", path).returncode == 0
 
 
+@pytest.mark.parametrize("command", ["serve", "plan"])
+def test_a_store_of_another_user_is_refused_with_the_way_out(path, command, monkeypatch):
+    """As a copy that root made, in the folder of the service."""
+    store.create(path, small_plan())
+    monkeypatch.setattr(os, "access", lambda place, mode: place == path.parent)
+    monkeypatch.setattr(store, "user_name", lambda number: f"u{number}")
+    done = tool(command, path)
+    assert done.returncode == (65 if command == "serve" else 1)
+    assert f"{path}: belongs to u{os.geteuid()}, and u{os.geteuid()} may not read it; as root: chown" in done.stderr
+    assert done.stderr.startswith("contest") and done.stderr.count("\n") == 1
+
+
+def test_the_service_s_store_that_a_user_cannot_make_says_the_way_out(monkeypatch):
+    monkeypatch.setattr(init, "SERVED", "/proc/nowhere/contest.db")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    done = tool("init", "/proc/nowhere/contest.db")
+    assert done.returncode == 1
+    assert done.stderr == "contest init: /proc/nowhere: No such file or directory; be root, or name a STORE\n"
+
+
+def test_a_service_that_makes_its_store_says_so_and_needs_no_writable_code(path):
+    """MemoryDenyWriteExecute= of the service: server and board under Linux' own form of it."""
+    deny = ("import ctypes, os, sys; assert ctypes.CDLL(None).prctl(65, 1, 0, 0, 0) == 0; "
+            "os.execv(sys.argv[1], sys.argv[1:])")
+    with subprocess.Popen([sys.executable, "-c", deny, TOOL, "serve", path, "--bind", "127.0.0.1", "--port-base", "0"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as service:
+        said, lines = service.stderr.readline(), [service.stdout.readline() for _ in range(2)]
+        if "Traceback" in said:
+            pytest.skip("this Linux has no PR_SET_MDWE")
+        try:
+            with urllib.request.urlopen(lines[1].split()[1] + "board.json", timeout=PATIENCE_S) as page:
+                assert "users" in json.load(page)
+        finally:
+            service.terminate()
+        assert service.wait(PATIENCE_S) == 0
+    assert said.startswith(f"made {path}: Contest, anybody may play; `contest plan {path}` prints the plan")
+
+
 def test_a_store_is_served_once_at_a_time(path):
     with Service(path) as service:
         for _ in range(2):
             done = subprocess.run([TOOL, "serve", path, "--bind", "127.0.0.1", "--port-base", "0"], capture_output=True,
                                   text=True, timeout=PATIENCE_S)
-            assert done.returncode == 1 and done.stdout == ""
+            assert done.returncode == 65 and done.stdout == ""
             assert done.stderr == f"contest serve: {path}: is served already; end that server first\n"
         service.kill()
         with Service(path):

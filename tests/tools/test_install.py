@@ -7,6 +7,7 @@ import tarfile
 
 import pytest
 
+from contest import serve
 from lints import files
 from tests.tools.test_make import make
 
@@ -55,11 +56,22 @@ def test_a_message_names_the_installed_command(installed, tmp_path):
 
 def test_the_contest_is_kept_where_the_service_looks(installed):
     unit = (files.ROOT / "debian/peregrine-contest.service").read_text()
-    place, = {word for word in unit.split() if word.startswith("/var/lib/")}
+    place, = {word for word in unit.split() if word.startswith("/var/lib/") and word.endswith(".db")}
     for command in ("init", "plan", "serve", "board", "replay", "export"):
         said = installed("contest/contest", command, "--help")
         assert said.startswith(f"usage: peregrine-contest {command} "), said
         assert place in said.replace("\n", "").replace(" ", ""), said
+
+
+def test_the_service_of_the_contest_is_confined():
+    unit = files.ROOT / "debian/peregrine-contest.service"
+    words = dict(line.split("=", 1) for line in unit.read_text().splitlines() if "=" in line and line[0] != "#")
+    assert {"MemoryMax", "TasksMax"} <= set(words) and words["MemoryDenyWriteExecute"] == "yes"
+    assert int(words["RestartPreventExitStatus"]) == serve.REFUSED
+    if shutil.which("systemd-analyze"):
+        done = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--threshold=17", str(unit)],
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout
 
 
 def test_a_contest_is_named_by_the_installed_command(installed, tmp_path):

@@ -8,6 +8,7 @@ Spans count from the beginning: 90, 15m, 2h, 3d. Without --starts a contest begi
 
 import os
 
+from command_line import words_of
 from contest import rounds, store
 from contest.arguments import PROGRAM, SERVED, STREAM_WORDS, add_store, add_stream, command_parser, complain, of_plan
 from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
@@ -70,8 +71,12 @@ def main(words):
             os.makedirs(os.path.dirname(SERVED), mode=0o700, exist_ok=True)
         store.create(options.store, plan)
         give_to_folder(options.store)
-    except (PlanError, store.StoreError, OSError) as error:
+    except PlanError as error:
         complain("init", error)
+        return 1
+    except (store.StoreError, OSError) as error:
+        way_out = "; be root, or name a STORE" if options.store == SERVED and os.geteuid() else ""
+        complain("init", words_of(error) + way_out)
         return 1
     print("\n".join(describe(plan)))
     print(f"{options.store}: made; `{PROGRAM} serve {options.store}` plays it")

@@ -17,7 +17,7 @@ import time
 
 from command_line import INSTALLED
 from contest import rounds, store
-from contest.arguments import SERVED, STREAM_WORDS, add_stream, bounded, command_parser, complain, of_plan
+from contest.arguments import PROGRAM, SERVED, STREAM_WORDS, add_stream, bounded, command_parser, complain, of_plan
 from contest.connections import CONNECTION_COUNT_MAX
 from contest.die_with_parent import die_with_parent
 from contest.options import Options
@@ -27,6 +27,7 @@ from contest.server import ContestServer
 
 BOARD_RESTART_S = 2
 PRIORITY = -15                  # nice(2)
+REFUSED = 65                    # exit status: the service does not try again; EX_DATAERR of sysexits.h
 
 
 def make_parser():
@@ -92,6 +93,9 @@ def make_store(options, name):
         plan = Plan(name=name or Plan.name, rounds=((0.0, options.round),), users=users, seed=options.seed,
                     rate=options.rate, burst=options.burst, interval_s=options.interval_s)
         store.create(options.store, plan)
+        who = "anybody may play" if users is None else f"{len(users.hashes)} users may play"
+        print(f"made {options.store}: {plan.name}, {who}; `{PROGRAM} plan {options.store}` prints the plan",
+              file=sys.stderr)
 
 
 class BoardProcess:
@@ -153,7 +157,7 @@ def main(words):
         server = ContestServer(Options(**vars(options), pages=not options.store))
     except (store.StoreError, RecordError, OSError) as error:
         complain("serve", error)
-        return 1
+        return REFUSED if isinstance(error, store.StoreError) else 1
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.stop())
     board = BoardProcess(options, server) if options.store else None

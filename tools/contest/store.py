@@ -32,6 +32,7 @@ import logging
 import math
 import os
 import pathlib
+import pwd
 import sqlite3
 import time
 import zlib
@@ -71,6 +72,23 @@ class StoreError(Exception):
     """Says why a store is wrong, and the way out."""
 
 
+def user_name(number):
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
+
+
+def check_access(path, mode, verb):
+    """Refuses a store that this user may not use: the copy of another user, most likely root."""
+    folder = os.path.dirname(os.path.abspath(path))
+    for place in (path, folder):
+        if not os.access(place, mode):
+            owner, user = user_name(os.stat(place).st_uid), user_name(os.geteuid())
+            raise StoreError(f"{place}: belongs to {owner}, and {user} may not {verb} it; as root: "
+                             f"chown --reference={folder} {path}")
+
+
 def recovery(path):
     return f"what can still be read: sqlite3 '{path}' .recover | sqlite3 NEW (package sqlite3); then use NEW"
 
@@ -100,6 +118,7 @@ def connect(path, whole=False, timeout_s=10):
     """Opens a store; `whole`: after a check of all its pages. `timeout_s`: the longest wait for another's lock."""
     if not pathlib.Path(path).is_file():
         raise StoreError(f"{path}: no such store; `contest init {path}` makes one")
+    check_access(path, os.R_OK, "read")
     try:
         connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
         application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -170,6 +189,7 @@ class Store:
 
     def __init__(self, path):
         self.path = path
+        check_access(path, os.R_OK | os.W_OK, "write")
         self.connection, self.identity = connect(path, timeout_s=0), identity(path)
         try:
             self.lock = lock(path)
