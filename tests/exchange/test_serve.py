@@ -3,6 +3,8 @@ import contextlib
 import socket
 import struct
 import subprocess
+import threading
+import time
 
 import pytest
 
@@ -196,6 +198,47 @@ def test_a_killed_exchange_goes_on_where_it_was(lines, tmp_path):
     result = subprocess.run([*WORDS, "serve", "--journal", tmp_path / "journal"], capture_output=True, text=True,
                             check=False)
     assert result.returncode == 1 and f"the session '{session}' has ended" in result.stderr
+
+
+def ask_for_ever(address, ended):
+    while not ended.is_set():
+        with socket.create_connection(address, WAIT_S) as sock, sock.makefile("rb") as file:
+            sock.sendall(b"GET /board.json HTTP/1.1\r\nHost: x\r\n\r\n")
+            file.read()
+
+
+def test_viewers_and_strangers_hold_no_trader_up(lines):
+    """100 viewers who ask without a pause, 150 silent connections to each port, and requests that are none."""
+    symbols = ",".join(f"S{i}" for i in range(200))
+    with running(lines, "--symbols", symbols, "--board", "127.0.0.1:0") as exchange:
+        ended = threading.Event()
+        viewers = [threading.Thread(target=ask_for_ever, args=(exchange.addresses["board"], ended)) for _ in range(100)]
+        for viewer in viewers:
+            viewer.start()
+        try:
+            silent = [socket.create_connection(exchange.addresses[port], WAIT_S)
+                      for port in ("orders", "snapshot") for _ in range(150)]
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                for _ in range(1000):
+                    sock.sendto(b"nothing", exchange.addresses["rerequest"])
+            soup, waited_s = Soup(exchange.addresses["orders"]), []
+            for _ in range(100):
+                begun_s = time.monotonic()
+                soup.send("U", b"Q")
+                while soup.message()[:1] != b"Q":
+                    pass
+                waited_s.append(time.monotonic() - begun_s)
+                time.sleep(0.02)
+            assert sorted(waited_s)[50] < 0.3 and max(waited_s) < 2, sorted(waited_s)[-10:]
+            assert Soup(exchange.addresses["snapshot"]).login[0] == "A"
+        finally:
+            ended.set()
+            for viewer in viewers:
+                viewer.join(WAIT_S)
+        for sock in silent:
+            sock.close()
+        exchange.end()
+        assert exchange.log_text().count("instead of 20") <= 20
 
 
 def test_connections_are_reset_as_asked(lines):

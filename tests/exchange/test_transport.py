@@ -1,10 +1,11 @@
 """SoupBinTCP and MoldUDP64 without sockets: logins, heartbeats, packets, lines that lose, answers to requests."""
 import random
 import struct
+from types import SimpleNamespace
 
 import pytest
 
-from exchange import moldudp64, soupbintcp
+from exchange import moldudp64, server, soupbintcp
 
 SESSION = "SESSION001"
 
@@ -203,6 +204,19 @@ def test_a_request_gets_one_packet(first, count, answered):
     packet, _ = make_feed(40).answer(request(first, count))
     _, number, found, messages = messages_of(packet)
     assert (number, found, len(messages), int(messages[0])) == (first, answered, answered, first)
+
+
+def test_an_address_that_may_be_forged_gets_little_more_than_it_sent():
+    asked = request(1, 100)
+    packet, _ = make_feed(40, size=36).answer(asked, server.UNPROVED_FACTOR * len(asked))
+    assert len(packet) <= 3 * len(asked) and messages_of(packet)[2] == 1
+    packet, _ = make_feed(40).answer(asked, server.UNPROVED_FACTOR * len(asked))
+    assert messages_of(packet)[2] == 1                  # a longer one goes out alone: who asks gets on
+    one = server.Server.is_proved
+    client = SimpleNamespace(ip="10.0.0.2", connection=SimpleNamespace(stream=None))
+    assert one(SimpleNamespace(clients=[]), "127.0.0.9") and not one(SimpleNamespace(clients=[client]), "10.0.0.2")
+    client.connection.stream = object()
+    assert one(SimpleNamespace(clients=[client]), "10.0.0.2") and not one(SimpleNamespace(clients=[client]), "10.0.0.3")
 
 
 @pytest.mark.parametrize("data, complaint", [

@@ -1,23 +1,22 @@
-"""The live page of a running exchange: books, trades, accounts with position, profit and latency, and the lines.
+"""The state that the live page shows: books, trades, accounts with position, profit and latency, and the lines.
 
-/             the page (live by server-sent events from /events)
-/board.json   the state that the page shows
-
-Threads of web/live_page.py serve the viewers; the state is read in the exchange's own thread, between two turns.
+A process of its own, page_server.py, serves the viewers. However many there are, it asks for one state at a time, and
+the exchange spends at most a tenth of its time on states.
 """
 import asyncio
 import collections
-import pathlib
+import json
+import logging
+import sys
 
 from latencies import histogram, quantile
-from web import live_page
 
-PAGE = pathlib.Path(__file__).resolve().parent / "page"
-PUBLISH_S = 0.25
+LOG = logging.getLogger("exchange")
+PUBLISH_S = 0.25            # between two states
+SHARE = 0.1                 # the part of the exchange's time that states take at most
 SAMPLE_S = 1
 SAMPLES_MAX = 1800          # profits on the curves
 LEVELS = 10                 # shown of each side of a book
-ANSWER_S = 5                # for a state that a viewer's thread asks for
 OPEN_SHOWN = 20             # orders of an account
 
 
@@ -66,47 +65,44 @@ def state_of(server, samples):
             "lines": [line.counts for line in server.lines], "counts": dict(server.counts), "profits": list(samples)}
 
 
-class Pages(live_page.Pages):
-    """Viewers' threads call all but what `begin` starts."""
+class Board:
+    """The page's process, and what it gets. All of it runs in the exchange's thread."""
 
     def __init__(self, server):
-        super().__init__("Exchange", PAGE)
-        self.server, self.loop = server, asyncio.get_running_loop()
+        self.server, self.process, self.tasks = server, None, []
         self.samples = collections.deque(maxlen=SAMPLES_MAX)        # [s, profit of each account in dollars]
 
-    def begin(self):
-        """Begins to sample and to publish, in the exchange's thread."""
-        self._sample()
-        self._publish_again()
+    async def begin(self, address):
+        """Starts the page's process. Returns the page's (IP, port). Raises OSError."""
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "exchange.page_server", *map(str, address), stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE)
+        port, fault = json.loads(await self.process.stdout.readline() or '[0, "its process has ended"]')
+        if fault:
+            raise OSError(0, f"--board {':'.join(map(str, address))}: {fault}")
+        self.tasks = [asyncio.ensure_future(task()) for task in (self._sample, self._answer)]
+        return address[0], port
 
-    def _sample(self):
+    async def _sample(self):
         exchange = self.server.exchange
-        self.samples.append([round((self.server.now_ns() - exchange.begin_ns) / 1e9),
-                             *(exchange.summary(account)["profit"] / 1e4 for account in exchange.accounts.values())])
-        self.loop.call_later(SAMPLE_S, self._sample)
+        while True:
+            profits = (exchange.summary(account)["profit"] / 1e4 for account in exchange.accounts.values())
+            self.samples.append([round((self.server.now_ns() - exchange.begin_ns) / 1e9), *profits])
+            await asyncio.sleep(SAMPLE_S)
 
-    def _publish_again(self):
-        if self.watchers:
-            super().publish()
-        self.loop.call_later(PUBLISH_S, self._publish_again)
+    async def _answer(self):
+        """Sends a state for each line that the page's process writes, in its turn."""
+        loop = asyncio.get_running_loop()
+        while await self.process.stdout.readline():
+            begun_s = loop.time()
+            state = json.dumps(state_of(self.server, self.samples), separators=(",", ":"))
+            self.process.stdin.write(state.encode() + b"\n")
+            await asyncio.sleep(max(PUBLISH_S, (loop.time() - begun_s) / SHARE))
+        LOG.warning("the process of the page has ended; the exchange goes on without it")
 
-    def publish(self):
-        self.loop.call_soon_threadsafe(super().publish)
-
-    def state(self):
-        return live_page.json_bytes(state_of(self.server, self.samples))
-
-    def find(self, path, query):
-        if path == "/board.json":
-            async def read():
-                return self.state()
-            return asyncio.run_coroutine_threadsafe(read(), self.loop).result(ANSWER_S), "application/json"
-        return super().find(path, query)
-
-
-def serve(server, address):
-    """Begins to serve the page. Returns the server of its port. Raises OSError."""
-    web = live_page.Server(address, Pages(server))
-    web.pages.begin()
-    web.start()
-    return web
+    def end(self):
+        """Ends the page's process, which sees the end of its input."""
+        for task in self.tasks:
+            task.cancel()
+        if self.process:
+            self.process.stdin.close()

@@ -26,14 +26,14 @@ class Feed:
     def oldest(self):
         return max(1, self.next - self.kept)
 
-    def packet(self, first, count):
-        """Returns a packet of messages from `first` on, `count` at most, and how many of them fit."""
+    def packet(self, first, count, bytes_max=PAYLOAD_MAX):
+        """Returns a packet of messages from `first` on, `count` at most, and how many of them fit: at least one."""
         blocks, size, end = [], HEADER.size, min(first + count, self.next, first + END_OF_SESSION - 1)
         at = first
         while at < end:
             message = self.ring[at % self.kept]
             size += 2 + len(message)
-            if size > PAYLOAD_MAX:
+            if size > bytes_max and blocks:
                 break
             blocks.append(len(message).to_bytes(2, "big") + message)
             at += 1
@@ -53,7 +53,7 @@ class Feed:
     def end_of_session(self):
         return HEADER.pack(self.session, self.next, END_OF_SESSION)
 
-    def answer(self, request):
+    def answer(self, request, bytes_max=PAYLOAD_MAX):
         """Returns the packet that answers a request, or (None, why there is no answer)."""
         if len(request) != HEADER.size:
             return None, f"a request of {len(request)} bytes instead of {HEADER.size}"
@@ -62,7 +62,7 @@ class Feed:
             return None, f"a request for the session '{session.decode('latin-1')}'"
         if not self.oldest <= first < self.next or not count:
             return None, f"a request for {count} messages from {first}, where {self.oldest} to {self.next - 1} are kept"
-        return self.packet(first, count)[0], ""
+        return self.packet(first, count, bytes_max)[0], ""
 
 
 class Line:

@@ -19,8 +19,9 @@ import time
 from exchange import itch, journal
 from exchange.arguments import (account_of, add_flow, address_of, bounded, checked_flow, command_parser, complain,
                                 session_of)
+from exchange.board import Board
 from exchange.market import Exchange
-from exchange.server import Server
+from exchange.server import Server, Sparse
 
 DEFAULT_ACCOUNT = ("TRADER", "PEREGRINE")
 PORTS = {"line_a": 26400, "line_b": 26401, "rerequest": 26402, "snapshot": 26403, "orders": 26404}
@@ -96,15 +97,11 @@ def make_exchange(options):
 
 async def play(exchange, book, options):
     server = Server(exchange, book, options)
+    board = Board(server)
     try:
         await server.listen()
         if options.board:
-            from exchange import board          # the server of the page takes time to load
-            try:
-                web = board.serve(server, options.board)
-            except OSError as error:
-                raise OSError(error.errno, f"--board {':'.join(map(str, options.board))}: {error.strerror}") from error
-            server.ports["board"] = web.server_address
+            server.ports["board"] = await board.begin(options.board)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, server.ended.set)
@@ -114,6 +111,7 @@ async def play(exchange, book, options):
         gc.freeze()
         await server.run()
     finally:
+        board.end()
         server.close()
     counts = {"lines": [line.counts for line in server.lines], "messages": exchange.feed.next - 1, **server.counts}
     print(json.dumps(counts))
@@ -124,6 +122,7 @@ async def play(exchange, book, options):
 def main(words):
     options = parse_options(words)
     logging.basicConfig(format="exchange serve: %(message)s", level=logging.INFO)
+    logging.getLogger("exchange").addFilter(Sparse())
     try:
         exchange, book = make_exchange(options)
         with contextlib.suppress(KeyboardInterrupt):

@@ -5,6 +5,7 @@ follows. A request of a client is taken at once, after the steps that are due.
 """
 import asyncio
 import collections
+import ipaddress
 import logging
 import random
 import socket
@@ -17,9 +18,30 @@ LOG = logging.getLogger("exchange")
 STEPS_A_TURN = 200          # then clients are heard
 POLL_S = 0.25               # between two looks at heartbeats and silent clients
 END_S = 3                   # end-of-session packets are sent for so long
-CLIENTS_MAX = 100           # connections of both ports
+CLIENTS_MAX = 100           # connections of a port
 UNSENT_MAX = 16 << 20       # bytes that wait for one client; one that takes none is dropped
 LATENCIES_KEPT = 10_000
+LOG_S, LOG_LINES = 10, 10   # lines of one kind that are logged in so long
+UNPROVED_FACTOR = 3         # an answer's bytes by the request's, without a login
+
+
+class Sparse(logging.Filter):
+    """Passes LOG_LINES lines of a kind in LOG_S, and counts the others: whoever causes lines fills no disk."""
+
+    def __init__(self):
+        super().__init__()
+        self.kinds = {}             # format -> [monotonic s of the first line, lines since]
+
+    def filter(self, record):
+        now_s = time.monotonic()
+        first_s, lines = self.kinds.get(record.msg, (now_s, 0))
+        format_ = record.msg
+        if now_s - first_s >= LOG_S:
+            if lines > LOG_LINES:
+                record.msg += f" ({lines - LOG_LINES} lines like this one were left out)"
+            first_s, lines = now_s, 0
+        self.kinds[format_] = first_s, lines + 1
+        return lines < LOG_LINES
 
 
 class SoupProtocol(asyncio.Protocol):
@@ -29,9 +51,10 @@ class SoupProtocol(asyncio.Protocol):
 
     def connection_made(self, transport):
         server = self.server
-        peer = "%s:%d" % transport.get_extra_info("peername")[:2]
-        if len(server.clients) >= CLIENTS_MAX:
-            LOG.warning("%s: %s is refused: %d connections are open", self.name, peer, len(server.clients))
+        self.ip, port = transport.get_extra_info("peername")[:2]
+        peer = f"{self.ip}:{port}"
+        if not server.make_room(self.name):
+            LOG.warning("%s: %s is refused: %d clients have logged in", self.name, peer, CLIENTS_MAX)
             transport.abort()
             return
         self.transport = transport
@@ -165,8 +188,14 @@ class Server:
         for line in self.lines:
             line.put(packet)
 
+    def is_proved(self, ip):
+        """Returns true if a client has this address, by its login, or by this machine: nobody else can forge it."""
+        return ipaddress.ip_address(ip).is_loopback or any(
+            client.ip == ip and client.connection.stream for client in self.clients)
+
     def answer_request(self, transport, data, address):
-        packet, reason = self.exchange.feed.answer(data)
+        bytes_max = moldudp64.PAYLOAD_MAX if self.is_proved(address[0]) else UNPROVED_FACTOR * len(data)
+        packet, reason = self.exchange.feed.answer(data, bytes_max)
         self.counts["requests"] += 1
         if packet is None:
             self.counts["requests refused"] += 1
@@ -177,6 +206,20 @@ class Server:
             transport.sendto(packet, address)
 
     # ---- clients ----
+
+    def make_room(self, name):
+        """Returns true if a port has a place. Who has not logged in gives way, the oldest of the address with the
+        most such connections."""
+        clients = [client for client in self.clients if client.name == name]
+        if len(clients) < CLIENTS_MAX:
+            return True
+        strangers = [client for client in clients if not client.connection.stream]
+        counts = collections.Counter(client.ip for client in strangers)
+        if strangers:
+            oldest = max(strangers, key=lambda client: (counts[client.ip], -client.connection.begun_s))
+            oldest.connection.end("it has not logged in, and gives way to another one")
+            self.clients.discard(oldest)
+        return bool(strangers)
 
     def log_in(self, protocol, user, password):
         """Lets an account in. A connection that it had before ends: its other end may have died."""
@@ -217,6 +260,8 @@ class Server:
             if is_reset:
                 client.reset()
             client.connection.poll(now_s)
+            if not client.connection.is_open:
+                client.transport.abort()        # a client that takes nothing would keep its place
         for line in self.lines:
             line.flush()
         if now_s - self.packet_at >= moldudp64.HEARTBEAT_S:

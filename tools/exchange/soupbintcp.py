@@ -40,7 +40,7 @@ class ServerConnection:
         self.stream = None              # after the login
         self.next_answer = 0            # index in the stream's answers
         self.is_open = True
-        self.heard_s = self.sent_s = now_s
+        self.begun_s = self.heard_s = self.sent_s = now_s
 
     def feed(self, data, now_s):
         """Takes what has arrived."""
@@ -105,8 +105,10 @@ class ServerConnection:
         """Sends a heartbeat if one is due, and ends a connection that is silent. Call it some times a second."""
         if not self.is_open:
             return
-        if now_s - self.heard_s >= (SILENCE_S if self.stream else LOGIN_S):
+        if self.stream and now_s - self.heard_s >= SILENCE_S:
             self.end(f"nothing came for {SILENCE_S} s")
+        elif not self.stream and now_s - self.begun_s >= LOGIN_S:
+            self.end(f"no login came for {LOGIN_S} s")
         elif self.stream and now_s - self.sent_s >= HEARTBEAT_S:
             self.send(packet(HEARTBEAT))
             self.sent_s = now_s
