@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Draws the pictures of the documents: docs/data-path.svg, docs/rooms.svg, and docs/burst.svg.
-Run by `make report`.
+"""Draws the pictures of the documents, docs/*.svg. Run by `make report`.
 
-The times in the data path come from build/bench/net.json; a stage that was not measured shows none. The arrows of the
-rooms are those of tools/lints/rooms.py, to which tests/structure holds the code.
+The times come from docs/performance.json; what was not measured is left out. The arrows of the rooms are those of
+tools/lints/rooms.py, to which tests/structure holds the code.
 """
 import argparse
 import html
@@ -16,6 +15,8 @@ from lints import rooms as rules
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FONT = "font-family='DejaVu Sans, Helvetica, sans-serif'"
+# The systems of the bars, in colours that the colour-blind tell apart (Okabe and Ito).
+SYSTEMS = {"own": ("Peregrine", "#0072b2"), "lwip": ("lwIP", "#e69f00"), "linux": ("Linux", "#8c8c8c")}
 BLUE, ORANGE, GREY, PAPER, INK = "#d6e6f2", "#fbe3cf", "#ececec", "#ffffff", "#1b1b1b"
 
 # The way of one answer: name of the stage, its two lines of text, its colour.
@@ -150,7 +151,49 @@ def burst():
     return document(left * 2 + len(digits) * cell, 232, "A burst, a probe, a candidate", parts)
 
 
+def bars(title, unit, groups):
+    """Draws groups of bars on one linear scale from zero: (label, {system: value}). Each bar bears its system's name."""
+    left, width, height, y, parts = 24, 320, 17, 46, [text(24, 24, f"{title}, {unit}", 14, "start", "bold")]
+    most = max((value for _, values in groups for value in values.values()), default=1)
+    for label, values in groups:
+        parts.append(text(left, y + 12, label, 12, "start"))
+        y += 18
+        for system, value in values.items():
+            name, colour = SYSTEMS[system]
+            parts += [f"<rect x='{left}' y='{y}' width='{max(1, value / most * width):.1f}' height='{height - 3}' "
+                      f"fill='{colour}'/>",
+                      text(left + max(1, value / most * width) + 5, y + 11, f"{value:,.0f} {name}" if value >= 100 else
+                           f"{value:.3g} {name}", 11, "start")]
+            y += height
+        y += 8
+    return document(480, y + 6, f"{title}, {unit}", parts)
+
+
+def systems_of(rows, names):
+    """Returns {system: median} of those rows by name that there are."""
+    medians = {row["name"]: row["p50"] for row in rows}
+    return {system: medians[name] for system, name in names.items() if name in medians}
+
+
+def compared(rows):
+    """Returns the pictures that compare systems: {file: drawing}."""
+    pause = [(label, systems_of(rows, {system: f"wire/vhost-user/{part}/{row}/10ms" for system, part in (
+        ("own", "own"), ("lwip", "lwip"), ("linux", "guest"))})) for label, row in (
+            ("burst to POST", "burst"), ("UDP echo", "udp"), ("TCP echo", "tcp"), ("tick to order", "trade"))]
+    sizes = [(f"{protocol.upper()}, {size} bytes", systems_of(rows, {
+        system: f"halfrtt/{part}/{protocol}/{size}" for system, part in (
+            ("own", "own"), ("lwip", "lwip"), ("linux", "guest"))})) for protocol in ("udp", "tcp") for size in (4, 1024)]
+    cpus = [(f"{count} CPU{'s' if count > 1 else ''}; Linux: Go's net/http", systems_of(rows, {
+        "own": f"digest/cpus-{count}/rounds-1000/64", "linux": f"digest/cpus-{count}/go/rounds-1000/64"}))
+        for count in (1, 2)]
+    return {"performance-pause.svg": bars("The first one after 10 ms", "us", pause),
+            "performance-half-round-trips.svg": bars("Half a round trip, back to back", "us", sizes),
+            "performance-second-cpu.svg": bars("Requests a second, each 1,000 rounds of SHA-256", "1/s", cpus)}
+
+
 def draw(rows, folder):
+    for file, drawing in compared(rows).items():
+        (folder / file).write_text(drawing)
     (folder / "data-path.svg").write_text(data_path(rows))
     (folder / "rooms.svg").write_text(rooms())
     (folder / "burst.svg").write_text(burst())
@@ -160,9 +203,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     add_version(parser)
     parser.parse_args()
-    bench = ROOT / "build/bench/net.json"
-    draw(json.loads(bench.read_text()) if bench.exists() else [], ROOT / "docs")
-    print("figures: docs/data-path.svg, docs/rooms.svg, docs/burst.svg")
+    draw(json.loads((ROOT / "docs/performance.json").read_text()), ROOT / "docs")
+    print("figures: docs/*.svg")
 
 
 if __name__ == "__main__":

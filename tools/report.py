@@ -1,218 +1,329 @@
 #!/usr/bin/env python3
-"""Writes docs/performance.md and its plots from build/bench/*.json. Run by `make report`.
+"""Writes the pages' figures from docs/performance.json. Run by `make report`.
 
-Every file holds rows {"name", "unit", "n", "p50", "p99", "machine", "commit", "command"}. The page is about one commit
-on one machine: files of another commit or machine are refused by name, unless --mixed says that each table may name its
-own. A row's name is a path; its first part chooses the table.
+`make bench` writes build/bench/*.json: rows {"name", "unit", "n", "p50", "p99", "machine", "commit", "command"}. The
+name of a row is a path, and its first part the family. A family that was measured again takes the place of its rows in
+docs/performance.json, which is kept in the tree: the one source of every figure. From it come docs/performance.md,
+which answers questions, docs/benchmarks.md, which lists the rows, the pictures, and the tables that README.md and the
+programs' pages quote between marks.
 
-Exit code: 0 written; 1 nothing to report, or the files do not belong together; 2 wrong usage.
+Exit code: 0 written; 1 a file of rows is wrong, or a family is of two commits or machines; 2 wrong usage.
 """
 import argparse
 import json
 import pathlib
 import re
 import sys
+import textwrap
+from dataclasses import dataclass
 
 import figures
 from command_line import add_version
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-
-# Tables in the order of the page. Each has the first part of a row's name, a heading, a sentence on how it is measured,
-# and the parts of a name that become columns.
-SECTIONS = (
-    ("net", "The network, ring to ring",
-     "A hosted program: the kernel's driver over a model device in memory, a stack, the player.\n"
-     "A figure is the least of several runs, and the stacks take turns. A sample of a short row is the mean of\n"
-     "several events (tests/bench/bench_net.c).", ("own", "lwip")),
-    ("matcher", "The matcher",
-     "A hosted program. A figure is taken over the least time of each burst in several runs.",
-     ("avx512", "avx2", "scalar")),
-    ("wire", "On the wire", "A probe outside the machine times a frame to its answer, or a burst to its POST.",
-     ("own", "lwip", "guest")),
-    ("halfrtt", "Half round trips",
-     "An echo of that many bytes, back to back. `linux` is a program of the host, over its loopback and its sockets;\n"
-     "the others are guests, from descriptor to descriptor.", ("own", "lwip", "guest", "linux")),
-    ("digest", "The digest program", "A hosted program on one core, beside public programs in the same run.", ()),
-    ("balance", "Several machines behind HAProxy",
-     "Three hosted digests of unequal speed, with HAProxy and wrk on one machine ([balance.md](balance.md)).\n"
-     "The first part of a row's name is wrk's count of connections.", ()),
-    ("time", "The time program", "A client outside the machine times a request to its response.",
-     ("kernel", "chronyd")),
-    ("roundtrip", "From Linux to the kernel",
-     "Seconds from `peregrine fly` to the first digit of a game: a Debian in QEMU under TCG, one boot each.\n"
-     "A busy machine gives upper bounds; rows of one load can be compared.", ()),
-    ("base", "The leaf modules", "Hosted programs on two cores.", ()),
-    ("contest", "The contest server", "Measured by the server itself under load.", ()),
-    ("instructions", "Instructions", "Counted by valgrind; they do not depend on the machine's load.", ()),
-    ("coverage", "Coverage", "Lines and branches that `make coverage` reaches, by folder.", ()),
-)
-EXPLAINED = {"warm": "bursts follow each other", "cold": "64 MB are walked through between two bursts",
-             "rested": "the processor did other work for milliseconds between two bursts"}
 OTHERS_MAX = 0.05       # processors busy with other work; less counts as an idle machine
+
+# Each family of rows: how it is measured.
+FAMILIES = {
+    "net": "A hosted program: the kernel's driver over a model device in memory, a stack, the program; ring to ring. "
+           "The least of several runs, in turn; each draws another secret.",
+    "matcher": "A hosted program. A figure is taken over the least time of each burst in several runs.",
+    "wire": "A probe outside the machine times a frame to its answer, or a burst to its POST. The machines run in QEMU "
+            "without KVM, and the probe is their card (vhost-user).",
+    "halfrtt": "An echo of that many bytes, back to back. `linux` is a program of the host over its loopback; the "
+               "others are guests, from descriptor to descriptor.",
+    "digest": "A hosted program beside public programs in the same run.",
+    "balance": "Three hosted digests of unequal speed, with HAProxy and wrk on one machine.",
+    "time": "A client outside the machine times a request to its response.",
+    "roundtrip": "Seconds from `peregrine fly` to the first digit of a game: a Debian in QEMU without KVM, one boot.",
+    "base": "Hosted programs on two cores.",
+    "contest": "Measured by the contest server itself under load.",
+    "instructions": "Counted by valgrind.",
+    "coverage": "Lines and branches that `make coverage` reaches.",
+}
 
 
 class ReportError(Exception):
     pass
 
 
-def load(folder):
-    """Returns all rows of the folder's files, each with its file's name under "file"."""
-    rows = []
-    for path in sorted(folder.glob("*.json")):
-        try:
-            found = json.loads(path.read_text())
-        except ValueError as error:
-            raise ReportError(f"{path}: not JSON: {error}") from None
-        for row in found:
-            lacking = [key for key in ("name", "unit", "p50", "machine", "commit", "command") if key not in row]
-            if lacking:
-                raise ReportError(f"{path}: a row lacks {', '.join(lacking)}: {json.dumps(row)[:100]}")
-            rows.append({**row, "file": path.name})
-    if not rows:
-        raise ReportError(f"{folder}: no rows; `make bench` writes them")
+# ---- rows ----
+
+def load(path):
+    """Returns the rows of a file."""
+    try:
+        rows = json.loads(path.read_text())
+    except ValueError as error:
+        raise ReportError(f"{path}: not JSON: {error}") from None
+    for row in rows:
+        lacking = [key for key in ("name", "unit", "p50", "machine", "commit", "command") if key not in row]
+        if lacking:
+            raise ReportError(f"{path}: a row lacks {', '.join(lacking)}: {json.dumps(row)[:100]}")
     return rows
 
 
-def check_together(rows):
-    """Refuses rows of more than one commit or machine."""
-    for what in ("commit", "machine"):
-        found = {}
-        for row in rows:
-            found.setdefault(row[what], set()).add(row["file"])
-        if len(found) > 1:
-            values = "; ".join(f"{value}: {', '.join(sorted(files))}" for value, files in sorted(found.items()))
-            raise ReportError(f"the files are of more than one {what} ({values}); measure again or say --mixed")
+def family(row):
+    return row["name"].split("/")[0]
+
+
+def merge(kept, measured):
+    """Returns the rows with each family that was measured in the place of what was kept of it."""
+    again = {family(row) for row in measured}
+    rows = [row for row in kept if family(row) not in again] + measured
+    for name in FAMILIES:
+        for what in ("commit", "machine"):
+            found = sorted({row[what] for row in rows if family(row) == name})
+            if len(found) > 1:
+                raise ReportError(f"the rows of {name} are of more than one {what} ({', '.join(found)}); measure again")
+    return sorted(rows, key=lambda row: list(FAMILIES).index(family(row)) if family(row) in FAMILIES else 99)
 
 
 def figure(value):
     """Formats a number with three significant digits."""
-    if value is None:
-        return ""
     if abs(value) >= 100 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.2f}".rstrip("0").rstrip(".") if abs(value) < 10 else f"{value:.1f}"
 
 
-def cell(row):
-    """Formats a row's figures: the median, the 99th percentile, the spread, a star if the machine was not idle."""
-    text = figure(row["p50"])
-    text += f" ({figure(row['p99'])})" if row.get("p99") is not None else ""
-    text += f" ±{figure(row['spread'])}" if row.get("spread") else ""
-    return text + ("\\*" if row.get("others", 0) > OTHERS_MAX else "")
+class Figures:
+    """The rows by name."""
+
+    def __init__(self, rows):
+        self.rows = {row["name"]: row for row in rows}
+
+    def median(self, name):
+        """Formats a row's median; a dash if it was not measured, a star if the machine was not idle."""
+        row = self.rows.get(name)
+        if row is None:
+            return "-"
+        return figure(row["p50"]) + ("\\*" if row.get("others", 0) > OTHERS_MAX else "")
+
+    def cell(self, name):
+        row = self.rows.get(name)
+        tail = f" ({figure(row['p99'])})" if row and row.get("p99") is not None else ""
+        return self.median(name) + tail
+
+    def times(self, slow, fast):
+        """Formats how many times the first row's median is the second's."""
+        if slow not in self.rows or fast not in self.rows:
+            return "-"
+        return figure(round(self.rows[slow]["p50"] / self.rows[fast]["p50"], 1))
+
+    def fill(self, text):
+        """Returns the text with figures in the place of {row} and of {row / row}."""
+        return re.sub(r"\{([^{}]+)\}", lambda match: self.times(*match[1].split(" / ")) if " / " in match[1]
+                      else self.median(match[1]), text)
+
+    def sources(self, names):
+        found = dict.fromkeys(f"commit {self.rows[name]['commit']} on {self.rows[name]['machine']}" for name in names
+                              if name in self.rows)
+        return f"Measured at {'; '.join(found)}." if found else "Not measured on the newest code yet."
 
 
-def table(rows, columns):
-    """Returns the table: rows whose names differ only in a part that is one of the columns share a line."""
-    lines = {}
-    for row in rows:
-        parts = row["name"].split("/")[1:]
-        column = next((part for part in parts if part in columns), "")
-        label = "/".join(part for part in parts if part != column)
-        lines.setdefault((label, row["unit"]), {})[column] = row
-    shown = [column for column in ("", *columns) if any(column in line for line in lines.values())]
-    return "\n".join([f"| row | unit | {' | '.join(shown)} | n |".replace("|  |", "| p50 (p99) |"),
-                      f"|---|---|{'--:|' * len(shown)}--:|"]
-                     + [f"| {label} | {unit} | {' | '.join(cell(line[c]) if c in line else '' for c in shown)} | "
-                        f"{'/'.join(dict.fromkeys(str(row['n']) for row in line.values() if 'n' in row))} |"
-                        for (label, unit), line in lines.items()])
+# ---- tables ----
+
+@dataclass
+class Table:
+    """Lines of (label, unit, a row's name for each column; "": none)."""
+    columns: tuple
+    lines: tuple
+
+    def names(self):
+        return [name for _, _, *names in self.lines for name in names if name]
+
+    def text(self, found, write=Figures.cell):
+        return "\n".join([f"| | unit | {' | '.join(self.columns)} |", "|---|---|" + "--:|" * len(self.columns)]
+                         + [f"| {label} | {unit} | {' | '.join(write(found, name) if name else '' for name in names)} |"
+                            for label, unit, *names in self.lines])
 
 
-def sources(rows):
-    """Returns a sentence on the commits and machines of rows that may be of several."""
-    found = dict.fromkeys(f"commit {row['commit']} on {row['machine']}" for row in rows)
-    return f"Measured at {'; '.join(found)}."
+SYSTEMS = {"own": "own stack", "lwip": "lwIP", "guest": "Linux guest"}
 
 
-def series(rows):
-    """Returns the rows that a plot can show: {title: [(label, p50, p99)]}, one plot for each unit."""
-    plots = {}
-    for row in rows:
-        plots.setdefault(row["unit"], []).append((row["name"].split("/", 1)[-1], row["p50"], row.get("p99")))
-    return {unit: bars for unit, bars in plots.items() if 2 <= len(bars) <= 60}
+def wire(protocol, gap, systems=SYSTEMS):
+    return [f"wire/vhost-user/{system}/{protocol}/{gap}ms" for system in systems]
 
 
-def plot(path, title, unit, bars):
-    """Draws horizontal bars, p50 solid, p99 a line to the right. The axis is logarithmic if figures span a decade."""
-    import matplotlib
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-    plt.rcParams["svg.hashsalt"] = "peregrine"         # equal rows give an equal file
-    labels, p50, p99 = zip(*bars)
-    drawn, axes = plt.subplots(figsize=(8, 0.8 + 0.22 * len(bars)))
-    places = range(len(bars))
-    axes.barh(places, p50, height=0.6, color="#0072b2", label="p50")
-    for place, low, high in zip(places, p50, p99):
-        if high is not None and high > low:
-            axes.plot([low, high], [place, place], color="#d55e00", linewidth=1.5, marker="|",
-                      label="to p99" if place == 0 else None)
-    axes.set_yticks(list(places), labels, fontsize=7)
-    axes.invert_yaxis()
-    positive = [value for value in (*p50, *(v for v in p99 if v is not None)) if value > 0]
-    if positive and max(positive) > 10 * min(positive):
-        axes.set_xscale("log")
-    axes.set_xlabel(unit, fontsize=8)
-    axes.set_title(title, fontsize=9, loc="left")
-    axes.tick_params(axis="x", labelsize=7)
-    axes.spines[["top", "right"]].set_visible(False)
-    drawn.tight_layout()
-    drawn.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
-    plt.close(drawn)
+def net(row):
+    return [f"net/{stack}/{row}" for stack in ("own", "lwip")]
 
 
-def page(rows, plots_folder, with_source, note=""):
-    """Returns the page's text; writes the plots beside it."""
-    parts = ["# Performance", "",
-             "<!-- Written by `make report` from build/bench/*.json. Do not edit: run `make bench report`. -->", ""]
-    if not with_source:
-        parts += [f"Commit {rows[0]['commit']} on {rows[0]['machine']}.", ""]
-    parts += [note, ""] if note else []
-    parts += ["`28 (31) ±2`: the median is 28, the 99th percentile 31; the medians of the runs lie within 2.",
-              f"`n` is the number of samples. A star says that other work took more than {OTHERS_MAX:.0%}",
-              "of a processor meanwhile. Each table names its first row's command; the JSON files have all.", ""]
-    known = {section[0] for section in SECTIONS}
-    others = sorted({row["name"].split("/")[0] for row in rows} - known)
-    for name, heading, how, columns in (*SECTIONS, *((other, other, "", ()) for other in others)):
-        chosen = [row for row in rows if row["name"].split("/")[0] == name]
-        if not chosen:
-            continue
-        parts += [f"## {heading}", "", how, f"Command: `{chosen[0]['command']}`", ""]
-        steps = {row["clock_step_ns"] for row in chosen if "clock_step_ns" in row}
-        parts += [f"The clock steps by {figure(max(steps))} ns.", ""] if steps else []
-        parts += [sources(chosen), ""] if with_source else []
-        kinds = {part for row in chosen for part in row["name"].split("/")}
-        parts += [f"- `{kind}`: {text}" for kind, text in EXPLAINED.items() if kind in kinds]
-        parts += [""] if parts[-1].startswith("- ") else []
-        for unit, bars in series(chosen).items():
-            file = f"performance-{name}-{re.sub('[^a-z]+', '-', unit.lower()).strip('-') or 'share'}.svg"
-            plot(plots_folder / file, heading, unit, bars)
-            parts += [f"![{heading}, {unit}]({file})", ""]
-        parts += [table(chosen, columns), ""]
+FIRST_SCREEN = Table(tuple(SYSTEMS.values()), tuple((label, "us", *wire(protocol, 10)) for label, protocol in (
+    ("first answer after a pause: burst to POST", "burst"), ("echo over UDP", "udp"), ("echo over TCP", "tcp"))))
+TRADE = Table(("own stack", "lwIP"), (
+    ("`trade warm`: a datagram in the ring to the order's frame", "ns", *net("trade")),
+    ("`trade rested`: the same after 2 ms of rest", "ns", *net("trade/rested")),
+    ("`trade-bulk warm`: a message of 40 full datagrams", "ns", *net("trade-bulk"))))
+QUOTED = {"README.md": ("first-screen", FIRST_SCREEN), "app/trade/README.md": ("trade", TRADE)}
+
+
+# ---- questions ----
+
+@dataclass
+class Question:
+    """A question; its answer, in which {row} is that row's median and {row / row} the ratio of two; its table; the
+    command that measures the table; a picture's file."""
+    title: str
+    answer: str
+    table: Table
+    command: str
+    picture: str = ""
+
+
+WIRE_PROBE = "tools/wire_probe.py --wire vhost-user own lwip guest"
+QUESTIONS = (
+    Question("How long does an answer take, from the burst to its POST?",
+             "{wire/vhost-user/own/burst/1ms} us on the wire, where lwIP takes {wire/vhost-user/lwip/burst/1ms} and "
+             "a Linux guest {wire/vhost-user/guest/burst/1ms}. Between the card's rings it is "
+             "{net/own/burst-to-post} ns.",
+             Table(tuple(SYSTEMS.values()), (("on the wire, a burst each 1 ms", "us", *wire("burst", 1)),
+                                             ("ring to ring, warm", "ns", *net("burst-to-post"), ""))), WIRE_PROBE),
+    Question("And the first one after a pause?",
+             "{wire/vhost-user/own/burst/10ms} us after 10 ms. Linux takes {wire/vhost-user/guest/burst/10ms / "
+             "wire/vhost-user/own/burst/10ms} times as long, lwIP {wire/vhost-user/lwip/burst/10ms / "
+             "wire/vhost-user/own/burst/10ms} times: idle time rehearses what comes.",
+             Table(tuple(SYSTEMS.values()), (
+                 ("on the wire, a burst each 10 ms", "us", *wire("burst", 10)),
+                 ("ring to ring, rested for 2 ms", "ns", *net("burst-to-post/rested"), ""),
+                 ("ring to ring, 64 MB walked through", "ns", *net("burst-to-post/cold"), ""))), WIRE_PROBE,
+             "performance-pause.svg"),
+    Question("How long does an echo take?",
+             "{wire/vhost-user/own/udp/10ms} us over UDP and {wire/vhost-user/own/tcp/10ms} over TCP after 10 ms. A "
+             "tuned Linux guest takes {wire/vhost-user/guest/udp/10ms} and {wire/vhost-user/guest/tcp/10ms}.",
+             Table(tuple(SYSTEMS.values()), tuple(
+                 (f"{name}, {gap} ms", "us", *wire(protocol, gap))
+                 for name, protocol in (("UDP", "udp"), ("TCP", "tcp"), ("ping", "icmp")) for gap in (1, 10))),
+             WIRE_PROBE),
+    Question("How does the time grow with the size?",
+             "Half a round trip of 4 bytes takes {halfrtt/own/udp/4} us over UDP, of 1,024 bytes "
+             "{halfrtt/own/udp/1024}.",
+             Table((*SYSTEMS.values(), "Linux, host"), tuple(
+                 (f"{protocol.upper()}, {size} bytes", "us",
+                  *(f"halfrtt/{system}/{protocol}/{size}" for system in (*SYSTEMS, "linux")))
+                 for protocol in ("udp", "tcp") for size in (4, 64, 256, 1024))),
+             "tools/wire_probe.py --table own lwip guest linux", "performance-half-round-trips.svg"),
+    Question("How long is the way from a tick to an order?",
+             "{wire/vhost-user/own/trade/1ms} us on the wire, {wire/vhost-user/own/trade/10ms} after 10 ms without a "
+             "tick.",
+             Table(tuple(SYSTEMS.values()), (
+                 *((f"on the wire, a tick each {gap} ms", "us", *wire("trade", gap)) for gap in (1, 10)),
+                 *((label, unit, *names, "") for label, unit, *names in TRADE.lines))), WIRE_PROBE),
+    Question("How many digits a second does the matcher search?",
+             "A digit takes {matcher/online/avx2/1000/warm} ns on one core with AVX2: the contest's moduli, N = 256, "
+             "bursts of 1,000.",
+             Table(("AVX-512", "AVX2", "scalar"), tuple(
+                 (f"bursts of {burst:,}", "ns/digit",
+                  *(f"matcher/online/{simd}/{burst}/warm" for simd in ("avx512", "avx2", "scalar")))
+                 for burst in (32, 100, 256, 1000))), "make bench-matcher"),
+    Question("What does a second CPU give?",
+             "The digest answers {digest/cpus-2/rounds-1000/64 / digest/cpus-1/rounds-1000/64} times as many "
+             "requests, and short ones no longer wait for long ones.",
+             Table(("1 CPU", "2 CPUs", "Go, 1 CPU", "Go, 2 CPUs"), (
+                 ("requests of 1,000 rounds", "requests/s", "digest/cpus-1/rounds-1000/64",
+                  "digest/cpus-2/rounds-1000/64", "digest/cpus-1/go/rounds-1000/64", "digest/cpus-2/go/rounds-1000/64"),
+                 ("a short request beside long ones, p50", "us", "digest/cpus-1/rounds-1-beside-long/p50",
+                  "digest/cpus-2/rounds-1-beside-long/p50", "", ""),
+                 ("bytes hashed by mercha", "MB/s", "digest/cpus-1/mercha", "digest/cpus-2/mercha", "", ""))),
+             "make bench-digest", "performance-second-cpu.svg"),
+    Question("How many requests a second does a small server take?",
+             "{time/kernel/requests} of NTP, {time/kernel/requests / time/chronyd/requests} times chronyd's on this "
+             "machine.",
+             Table(("kernel", "chronyd"), (("NTP requests", "1/s", "time/kernel/requests", "time/chronyd/requests"),
+                                           ("one request", "us", "time/kernel/request", "time/chronyd/request"))),
+             "make bench-time"),
+    Question("How long is the way from Linux to the kernel?",
+             "{roundtrip/grub/bios/fly-to-playing} s by GRUB and {roundtrip/kexec/kexec/fly-to-playing} s by kexec, "
+             "under QEMU's slow emulation. Most of it is the end of Linux.",
+             Table(("from `fly` to the first digit",), tuple(
+                 (name, "s", f"roundtrip/{row}/fly-to-playing") for name, row in (
+                     ("Debian 12, BIOS, GRUB", "grub/bios"), ("Debian 12, UEFI, GRUB", "grub/uefi"),
+                     ("Debian 13, BIOS, GRUB", "grub/trixie-bios"), ("Debian 13, UEFI, GRUB", "grub/trixie-uefi"),
+                     ("kexec", "kexec/kexec"), ("systemd-boot, kexec", "kexec/systemd-boot")))),
+             "make check-roundtrip"),
+    Question("What does a capture cost?",
+             "An answer takes {net/own/burst-to-post/captured} ns instead of {net/own/burst-to-post} while 128 bytes "
+             "of each frame are kept.",
+             Table(("without", "with"), tuple(
+                 (name, "ns", f"net/own/{row}", f"net/own/{row}/captured") for name, row in (
+                     ("burst to POST", "burst-to-post"), ("segment in", "segment-in"), ("answer out", "answer-out")))),
+             "make bench-net"),
+)
+
+
+# ---- pages ----
+
+def performance(found):
+    parts = ["# Performance", "", "<!-- Written by `make report` from docs/performance.json. Do not edit. -->", "",
+             "`28 (31)`: the median is 28, the 99th percentile 31. Each question names the command that measures it.",
+             f"A star says that other work took more than {OTHERS_MAX:.0%} of a processor. A dash: not measured.",
+             "[benchmarks.md](benchmarks.md) lists all rows; [performance.json](performance.json) has their figures.",
+             "All machines here are virtual, without KVM for guests: what counts is the ratio in one row.", ""]
+    for question in QUESTIONS:
+        answer = textwrap.fill(found.fill(question.answer), 118)
+        parts += [f"## {question.title}", "", answer, ""]
+        parts += [f"![{question.title}]({question.picture})", ""] if question.picture else []
+        parts += [question.table.text(found), "", f"`{question.command}`. {found.sources(question.table.names())}", ""]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def benchmarks(found):
+    parts = ["# Benchmarks", "", "<!-- Written by `make report` from docs/performance.json. Do not edit. -->", "",
+             "Every row of [performance.json](performance.json), by family. A row has its median, its 99th percentile,",
+             "its spread over the runs, the count of samples, and the command that measured it. `make bench` measures",
+             "again.", ""]
+    for name, how in FAMILIES.items():
+        rows = [row for row in found.rows.values() if family(row) == name]
+        if not rows:
+            continue
+        parts += [f"## {name}", "", how, "", f"{found.sources([row['name'] for row in rows])}", ""]
+        parts += ["| row | unit |", "|---|---|"]
+        groups = {}
+        for row in rows:
+            path = row["name"].split("/")[1:]
+            groups.setdefault((path[0], row["unit"]), []).append("/".join(path[1:]))
+        parts += [f"| `{first}/` {', '.join(f'`{rest}`' for rest in others if rest)} | {unit} |" if any(others) else
+                  f"| `{first}` | {unit} |" for (first, unit), others in groups.items()]
+        parts.append("")
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def quote(page, mark, text):
+    """Returns the page with the text between the marks of its figures."""
+    begin, end = f"<!-- figures: {mark}, made by `make report` -->\n", "<!-- figures: end -->"
+    if begin not in page:
+        raise ReportError(f"a page lacks the mark {begin.strip()}")
+    return re.sub(re.escape(begin) + ".*?" + re.escape(end), lambda _: begin + text + "\n" + end, page, flags=re.S)
+
+
+def write(rows, root):
+    found = Figures(rows)
+    (root / "docs/performance.json").write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
+    (root / "docs/performance.md").write_text(performance(found))
+    (root / "docs/benchmarks.md").write_text(benchmarks(found))
+    for name, (mark, table) in QUOTED.items():
+        text = f"{table.text(found)}\n\n{found.sources(table.names())}"
+        (root / name).write_text(quote((root / name).read_text(), mark, text))
+    figures.draw(rows, root / "docs")
 
 
 def main(words=None):
     parser = argparse.ArgumentParser(prog="report", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build/bench", help="folder of the JSON files")
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/performance.md")
-    parser.add_argument("--mixed", action="store_true",
-                        help="rows of several commits or machines; each table names them")
-    parser.add_argument("--note", default="", help="a sentence under the heading, such as what else the machine did")
+    parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build/bench", help="folder of new rows")
+    parser.add_argument("--root", type=pathlib.Path, default=ROOT, help="the tree whose pages are written")
     add_version(parser)
     options = parser.parse_args(words)
+    kept = options.root / "docs/performance.json"
     try:
-        rows = load(options.bench)
-        if not options.mixed:
-            check_together(rows)
-        for old in options.out.parent.glob("performance-*.svg"):
-            old.unlink()
-        options.out.write_text(page(rows, options.out.parent, options.mixed, options.note))
+        measured = [row for path in sorted(options.bench.glob("*.json")) for row in load(path)]
+        rows = merge(load(kept) if kept.exists() else [], measured)
+        if not rows:
+            raise ReportError(f"{options.bench}: no rows; `make bench` writes them")
+        write(rows, options.root)
     except ReportError as error:
         print(f"report: {error}", file=sys.stderr)
         return 1
-    figures.draw(rows, options.out.parent)
-    print(f"report: {options.out}: {len(rows)} rows")
+    print(f"report: {len(measured)} rows measured, {len(rows)} in all: {options.root / 'docs/performance.md'}")
     return 0
 
 

@@ -48,7 +48,7 @@ test rust-coreutils — tools of another kind, under the same scripts
 test openssh-client — ssh and keys of tools/peregrine and its tests
 check clang — libFuzzer targets
 check libclang-rt-dev|libclang-rt-14-dev|libfuzzer-14-dev — run-time libraries of libFuzzer and its sanitizers
-check python3-matplotlib — plots of docs/performance.md and of the contest'\''s board
+check python3-matplotlib — plots of the contest'\''s board
 check chromium — the browser that the tests of the contest'\''s board drive
 check chromium-driver — drives it
 check python3-selenium — speaks to the driver

@@ -101,7 +101,7 @@ static struct {
     bool shares; /* the matcher's part is timed too, which takes runs of its own */
 } timed;
 static double timer_cost_cycles; /* the mean time of two readings around nothing */
-static uint64_t tsc_step_cycles = UINT64_MAX;
+static uint64_t tsc_step_cycles;
 
 static void collect(bool on)
 {
@@ -156,20 +156,25 @@ static double quantile(const uint64_t *sorted, size_t count, size_t part)
     return (double)sorted[at] + (place - 0.5) * (double)tsc_step_cycles;
 }
 
-/* Measures the least step of the TSC, and the mean time of two readings around nothing: the largest tenth,
- * which other programs lengthen, is left out. */
+/* Measures the step of the TSC, the median difference of two readings that differ: the least would be decided by one
+ * outlier. Measures the mean time of two readings around nothing, too: the largest tenth, which other programs lengthen,
+ * is left out. */
 static void timer_calibrate(void)
 {
     enum { N = 10000 };
-    static uint64_t cycles[N];
+    static uint64_t cycles[N], steps[N];
     uint64_t sum = 0;
+    size_t step_count = 0;
     for (int i = 0; i < N; i++) {
         uint64_t before = cycles_now(), now = cycles_now();
-        if (now > before && now - before < tsc_step_cycles)
-            tsc_step_cycles = now - before;
+        if (now > before)
+            steps[step_count++] = now - before;
         uint64_t from = cycles_now_serialised();
         cycles[i] = cycles_now_serialised() - from;
     }
+    ASSERT(step_count > 0);
+    qsort(steps, step_count, sizeof *steps, compare);
+    tsc_step_cycles = steps[step_count / 2];
     qsort(cycles, N, sizeof *cycles, compare);
     for (int i = 0; i < N; i++)
         sum += i < N * 9 / 10 ? cycles[i] : 0;

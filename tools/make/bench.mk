@@ -129,7 +129,6 @@ NEEDS_flood := $(FLOOD)
 
 ## bench: measures everything that docs/performance.md shows; half an hour on a quiet machine
 bench: bench-net bench-matcher bench-digest bench-base bench-time ## all benchmarks
-## report: writes docs/performance.md and its plots from build/bench/*.json
-report: ## writes docs/performance.md from build/bench/
-	$(PY) tools/report.py $(if $(NOTE),--note '$(NOTE)')
+report: ## takes build/bench/*.json into docs/performance.json, and writes the pages' figures from it
+	$(PY) tools/report.py
 .PHONY: bench report
