@@ -139,18 +139,21 @@ run_as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
+# apt gives dpkg a terminal of its own, so that a Ctrl-C does not kill dpkg between two files.
 apt_get() {
-    run_as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@"
+    run_as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
 }
 
 updated=
 apt_update() {
-    local errors
+    local said
     [ -z "$updated" ] || return 1
     updated=1
     say "apt-get update: the package lists are missing or old"
-    errors=$(apt_get update 2>&1 >/dev/null) ||
-        die "apt-get update failed; is there a network? $(grep -m 1 '^E:' <<<"$errors")"
+    said=$(apt_get update 2>&1) || die "apt-get update failed; is there a network? $(grep -m 1 '^E:' <<<"$said")"
+    # apt-get is content with old lists, or with none.
+    grep -qE '^(Hit|Get):' <<<"$said" ||
+        die "apt-get update reached no server; is there a network? $(grep -m 1 '^W:' <<<"$said")"
 }
 
 # Prints those of the packages that the distribution has, a line each. `#` in a name stands for a whole number.
@@ -184,10 +187,13 @@ choose() {
 }
 
 # Shows apt's output in few lines: the sizes, the progress, at most three errors. On a terminal the progress is one line
-# that is written over and over; elsewhere it is a line each quarter. Bash, since awk may read whole blocks.
+# that is written over and over; elsewhere it is a line each quarter. Bash, since awk may read whole blocks. Reads on
+# after a Ctrl-C, or when the terminal has gone: dpkg would die of a broken pipe.
 show_progress() {
     local line word total=0 shown='' errors=0 terminal=''
     declare -A done_count
+    trap '' HUP QUIT
+    trap 'printf "\nsetup: interrupted; dpkg ends what it has begun\n"' INT
     [ ! -t 1 ] || terminal=1
     while read -r line; do
         word=
@@ -224,8 +230,11 @@ install_missing() {
         command -v sudo >/dev/null || die "not root, and no sudo here; as root: tools/setup.sh ${1-check}"
         sudo true || die "sudo does not let this user in; as root: tools/setup.sh ${1-check}"
     fi
-    choose || { apt_update && choose; } ||
-        die "no source of packages has ${unknown%% *} (${unknown#* — }); on Ubuntu: add-apt-repository universe"
+    choose || { apt_update && choose; } || {
+        ! grep -qs '^ID=ubuntu' /etc/os-release || hint='; add-apt-repository universe adds one'
+        die "no source of packages has ${unknown%% *} (${unknown#* — })${hint-}"
+    }
+    trap 'exit 130' INT         # once apt has ended
     apt_get install -y --no-install-recommends "${chosen[@]}" 2>&1 | show_progress && return
     # Lists older than the archive name files that it no longer has.
     apt_update && apt_get install -y --no-install-recommends "${chosen[@]}" 2>&1 | show_progress && return
@@ -244,8 +253,10 @@ unpack() {
         { apt_update && package=$(find_candidates "${@:3}" | head -n 1) &&
             (cd "$at" && apt-get -q download "$package" >/dev/null); } ||
         die "could not download a package that holds $(basename "$program"): $(printf '%s\n' "${@:3}" | paste -sd ' ')"
-    dpkg-deb -x "$at/${package}"_*.deb "$at"
-    rm -f "$at/${package}"_*.deb
+    rm -rf "$at.part"
+    dpkg-deb -x "$at/${package}"_*.deb "$at.part"
+    rm -rf "$at"
+    mv "$at.part" "$at"
     [ -x "$program" ] || die "the package $package holds no $(basename "$program")"
 }
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import termios
 
 import pytest
 
@@ -118,3 +119,48 @@ def test_a_run_says_which_test_failed_and_which_one_runs_before_it_ends(gate, tm
         assert re.search(r" s: test_one.py::test_is_long \(\d+ s\)$", line)
         gate.write_text("go on")
         assert process.stdout.read().endswith("\n1 passed, 1 failed\n")
+
+
+# As apt does: ignores SIGINT while dpkg runs, and gives dpkg a terminal of its own unless that is switched off.
+UNPACKS = """trap '' INT
+[[ "$*" != *Use-Pty* ]] || trap - INT
+echo '0 upgraded, 1 newly installed, 0 to remove.'; echo 'Unpacking one ...'
+read <gate
+echo 'Setting up one ...' && touch installed"""
+REACHES_NO_SERVER = "echo 'Err:1 http://a.example b InRelease'; echo 'W: Failed to fetch http://a.example/b' >&2"
+
+
+def setup_with(folder, apt_get, candidate, **popen):
+    """Starts tools/setup.sh on a system without any package, whose apt-get is this script, in the folder."""
+    programs = {"apt-get": f"cd {folder}\n{apt_get}", "sudo": '"$@"', "dpkg": "echo amd64", "dpkg-query": "",
+                "apt-cache": f"printf '%s:\\n  Candidate: {candidate}\\n' \"${{@:2}}\""}
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/bin/bash\n{text}\n")
+        (folder / name).chmod(0o755)
+    path = f"{folder}:{os.environ['PATH']}"
+    return subprocess.Popen([ROOT / "tools/setup.sh", "run"], env={**os.environ, "PATH": path}, **popen)
+
+
+def test_ctrl_c_does_not_reach_dpkg_and_setup_waits_for_it(gate, tmp_path):
+    opened = os.open(gate, os.O_RDWR)
+    ours, theirs = os.openpty()
+    with setup_with(tmp_path, UNPACKS, "1", stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+                    preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) as process:
+        os.close(theirs)
+        said = b""
+        for key, wanted in ((b"", b"unpacking 1 of 1"), (b"\x03", b"interrupted")):
+            os.write(ours, key)
+            while wanted not in said:
+                said += os.read(ours, 4096)
+        os.write(opened, b"go on\n")
+    assert process.returncode == 130 and (tmp_path / "installed").exists()
+
+
+@pytest.mark.parametrize("apt_get, reason", [
+    (REACHES_NO_SERVER, "apt-get update reached no server; is there a network? W: Failed to fetch http://a.example/b"),
+    ("echo 'Hit:1 http://a.example b InRelease'", "no source of packages has gcc (compiles the kernel and the hosted"),
+])
+def test_setup_says_why_no_package_can_be_had(apt_get, reason, tmp_path):
+    with setup_with(tmp_path, apt_get, "(none)", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.communicate(timeout=60)[1].startswith(f"setup: {reason}")
+    assert process.returncode == 1
