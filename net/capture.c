@@ -314,8 +314,67 @@ bool capture_read(uint64_t number, struct capture_frame *frame)
     return true;
 }
 
+/* ---- logins ---- */
+
+/* Apart from `capture`: a login may be named before the capture begins, or without one. */
+static struct {
+    uint32_t count;
+    struct {
+        uint32_t address;
+        uint16_t port;
+    } at[CAPTURE_LOGINS_MAX];
+} logins;
+
+static bool is_login(uint32_t address, uint16_t port)
+{
+    for (uint32_t i = 0; i < logins.count; i++)
+        if (logins.at[i].address == address && logins.at[i].port == port)
+            return true;
+    return false;
+}
+
+void capture_note_login(uint32_t address, uint16_t port)
+{
+    if (is_login(address, port))
+        return;
+    ASSERT(logins.count < CAPTURE_LOGINS_MAX);
+    logins.at[logins.count].address = address;
+    logins.at[logins.count++].port = port;
+}
+
+size_t capture_public_bytes(const struct capture_frame *frame)
+{
+    enum {
+        IPV4_BYTES_MIN = 20,
+        PROTOCOL_ICMP = 1,
+        PROTOCOL_TCP = 6,
+        ICMP_BYTES = 8,
+        QUOTED_BYTES = 8,
+        TCP_OFFSET = 12
+    };
+    const uint8_t *data = capture_data(frame);
+    const size_t kept = frame->kept_bytes;
+    size_t ip = ETHERNET_BYTES;
+    while (kept >= ip && (load_be16(data + ip - 2) == 0x8100 || load_be16(data + ip - 2) == 0x88a8))
+        ip += 4; /* a VLAN tag */
+    if (logins.count == 0 || kept < ip + IPV4_BYTES_MIN || load_be16(data + ip - 2) != 0x0800)
+        return kept;
+    const size_t l4 = ip + (data[ip] & 15) * 4u;
+    if (data[ip + 9] == PROTOCOL_ICMP) /* the ports that an error quotes stay, and a ping's payload goes */
+        return min_size(kept, l4 + ICMP_BYTES + IPV4_BYTES_MIN + QUOTED_BYTES);
+    if (data[ip + 9] != PROTOCOL_TCP)
+        return kept;
+    if ((load_be16(data + ip + 6) & 0x1fff) != 0)
+        return min_size(kept, l4); /* a later fragment */
+    if (kept <= l4 + TCP_OFFSET
+        || !is_login(load_be32(data + ip + (frame->sent ? 16 : 12)), load_be16(data + l4 + (frame->sent ? 2 : 0))))
+        return kept;
+    return min_size(kept, l4 + (data[l4 + TCP_OFFSET] >> 4) * 4u);
+}
+
 void capture_check(void)
 {
+    ASSERT(logins.count <= CAPTURE_LOGINS_MAX);
     ASSERT(capture.received_count <= NETDEV_RX_BORROWED_MAX);
     for (uint32_t i = 0; i < capture.received_count; i++)
         ASSERT(capture.received[i].number != 0 && capture.received[i].number <= capture.ring.newest);

@@ -25,6 +25,7 @@ enum {
     CAPTURE_HEAD_WORDS = 3,
     CAPTURE_WORDS_MAX = CAPTURE_HEAD_WORDS + (CAPTURE_BYTES_MAX + 7) / 8,
     CAPTURE_COUNTERS_MAX = 128,
+    CAPTURE_LOGINS_MAX = 4,
 };
 
 struct capture_config {
@@ -80,6 +81,13 @@ const uint8_t *capture_mac(void);
 
 /* Reads a frame, on any CPU. Returns false if it is not there: overwritten, being written, or not copied yet. */
 bool capture_read(uint64_t number, struct capture_frame *frame);
+
+/* Names a TCP server to which a login goes. Called by whoever logs in; at most CAPTURE_LOGINS_MAX, each counts once. */
+void capture_note_login(uint32_t address, uint16_t port);
+
+/* Returns how many of a frame's kept bytes may be shown to whoever has no key. The payload of connections with a login
+ * is left out, both ways, and ICMP's payload, which may quote it. */
+size_t capture_public_bytes(const struct capture_frame *frame);
 
 /* Asserts the invariant of the frames that wait to be copied. */
 void capture_check(void);

@@ -138,9 +138,12 @@ size_t pcapng_record(size_t index, char *out, size_t bytes)
         next = capture_newest();
         block_bytes = head(block);
     }
-    while (block_bytes == 0 && next >= capture_oldest())
-        if (capture_read(next--, &frame))
-            block_bytes = packet(&frame, block);
+    while (block_bytes == 0 && next >= capture_oldest()) {
+        if (!capture_read(next--, &frame))
+            continue;
+        frame.kept_bytes = (uint16_t)capture_public_bytes(&frame);
+        block_bytes = packet(&frame, block);
+    }
     ASSERT(block_bytes <= sizeof block);
     if (block_bytes > bytes)
         return 0;

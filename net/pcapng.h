@@ -17,6 +17,7 @@ enum {
  * oldest on, up to frame `end`. Returns its bytes; 0: there are no more. Frames that are not there are left out. */
 size_t pcapng_next(uint64_t *position, uint64_t end, uint8_t block[PCAPNG_BLOCK_BYTES_MAX]);
 
-/* Writes block `index` of a record: 0 is that of section and interface, then come the packets, the newest first. Each
- * record begins at 0. Returns its bytes; 0: there are no more, or the next one has no room in `bytes`. */
+/* Writes block `index` of a record: 0 is that of section and interface, then come the packets, the newest first, as far
+ * as capture_public_bytes lets them be shown. Each record begins at 0. Returns its bytes; 0: there are no more, or the
+ * next one has no room in `bytes`. */
 size_t pcapng_record(size_t index, char *out, size_t bytes);

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "net/capture.h"
 
 void link_init(struct link *link, const char *name, const struct endpoint *to, const char *user, const char *password)
 {
@@ -12,6 +13,7 @@ void link_init(struct link *link, const char *name, const struct endpoint *to, c
     link->connection = -1;
     link->name = name;
     link->to = *to;
+    capture_note_login(to->address, to->port);
 }
 
 void link_check(const struct link *link)

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "net/capture.h"
 #include "net/http/response.h"
 
 enum {
@@ -84,6 +85,7 @@ void submit_init(const struct player_settings *settings)
     histogram_clear(&submit_response_ns);
     send_queue_init();
     session_init(&submit.session, "submit", (struct session_owner){ SESSION_OF_SUBMIT, 0 }, &settings->submit);
+    capture_note_login(settings->submit.address, settings->submit.port); /* each request carries the password */
     submit.timeout_ns = settings->submit_timeout_ns;
 
     char user[3 * PLAYER_USER_BYTES_MAX + 1], passwd[3 * PLAYER_USER_BYTES_MAX + 1];

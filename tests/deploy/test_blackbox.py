@@ -205,13 +205,15 @@ def test_frames_are_written_with_the_oldest_first(host, capsys, tmp_path):
     frames = b"".join(map(block, (b"head", b"link", b"new ", b"mid ", b"old ")))
     assert blackbox.blocks_of(frames[:-1]) == blackbox.blocks_of(frames)[:-1]
     assert blackbox.blocks_of(frames[:20] + struct.pack("<I", 0) * 9) == [block(b"head")]
-    file = tmp_path / "x.pcapng"
+    file, raw = tmp_path / "x.pcapng", tmp_path / "raw"
+    file.write_bytes(bytes(1000))
     host.file("/boot/peregrine/settings", "blackbox=0x90000,32768\n", 0o600)
     for section, said in (((blackbox.FRAMES, frames), f"3 frames to {file}"),
                           ((blackbox.LOG, b"log\n"), f"{file} is not written")):
         host.file("/proc/kcore", kcore({0x90000: region(make(6, sections=[(1, b"gg"), section]))}))
-        assert commands.record(host, capture=file) == 0
+        assert commands.record(host, capture=file, raw=raw) == 0
         assert said in capsys.readouterr().out
+    assert {path.stat().st_mode & 0o777 for path in (file, raw)} == {0o600}, "frames and memory are the owner's alone"
     assert file.read_bytes() == b"".join(map(block, (b"head", b"link", b"old ", b"mid ", b"new ")))
 
 

@@ -481,6 +481,60 @@ TEST(a_file_that_is_read_while_frames_come_leaves_out_the_overwritten)
     assert_int_equal(pcapng_next(&position, end, block), 0);
 }
 
+/* Returns the frame's bytes in a record. The frame goes to or comes from 10.0.2.2; `ports` are its first four bytes
+ * after IPv4. `tagged`: with a VLAN tag. */
+static uint32_t recorded_bytes(bool sent, bool tagged, uint8_t protocol, uint16_t fragment, uint32_t ports)
+{
+    uint8_t frame[200] = { 0 };
+    uint8_t *ip = frame + (tagged ? 18 : 14), *l4 = ip + 24;
+    struct tx_buffer *buffer = NULL;
+    struct frame received;
+    store_be16(frame + 12, 0x8100);
+    store_be16(ip - 2, 0x0800);
+    ip[0] = 0x46;
+    store_be16(ip + 6, fragment);
+    ip[9] = protocol;
+    store_be32(ip + (sent ? 16 : 12), 0x0a000202);
+    store_be32(l4, ports);
+    l4[12] = 0x80; /* TCP's head has 32 bytes */
+    if (sent) {
+        buffer = device->ops->tx_acquire(device);
+        memcpy(buffer->data, frame, sizeof frame);
+        assert_true(device->ops->tx_publish(device, buffer, sizeof frame, 0, 0));
+    } else {
+        assert_true(netdev_memory_feed(&wire, frame, sizeof frame, true));
+        assert_true(device->ops->rx_borrow(device, &received));
+        device->ops->rx_release(device, &received);
+    }
+    file_bytes = pcapng_record(0, (char *)file, sizeof file);
+    file_bytes += pcapng_record(1, (char *)file + file_bytes, sizeof file - file_bytes);
+    assert_non_null(block_of(2));
+    uint32_t kept = load_le32(block_of(2) + 20);
+    if (sent) {
+        uint8_t out[NETDEV_FRAME_BYTES_MAX];
+        netdev_memory_take(&wire, out);
+        device->ops->tx_release(device, buffer);
+    }
+    return kept;
+}
+
+TEST(a_record_has_no_payload_of_a_connection_with_a_login)
+{
+    enum { TCP = 6, UDP = 17, ICMP = 1, IP_END = 14 + 24 };
+    begin(200, false);
+    assert_int_equal(recorded_bytes(true, false, TCP, 0, 1000 << 16 | 10002), 200);
+    capture_note_login(0x0a000202, 10002);
+    capture_note_login(0x0a000202, 10002);
+    assert_int_equal(recorded_bytes(true, false, TCP, 0, 1000 << 16 | 10002), IP_END + 32);
+    assert_int_equal(recorded_bytes(false, false, TCP, 0, 10002 << 16 | 1000), IP_END + 32);
+    assert_int_equal(recorded_bytes(false, true, TCP, 0, 10002 << 16 | 1000), IP_END + 4 + 32);
+    assert_int_equal(recorded_bytes(true, false, TCP, 0x2000, 1000 << 16 | 10002), IP_END + 32); /* a first fragment */
+    assert_int_equal(recorded_bytes(true, false, TCP, 185, 0), IP_END);                          /* a later one */
+    assert_int_equal(recorded_bytes(true, false, TCP, 0, 10002 << 16 | 10001), 200);
+    assert_int_equal(recorded_bytes(true, false, UDP, 0, 1000 << 16 | 10002), 200);
+    assert_int_equal(recorded_bytes(false, false, ICMP, 0, 3 << 24), IP_END + 36); /* an error that quotes a segment */
+}
+
 TEST(a_record_has_the_newest_first_as_far_as_there_is_room)
 {
     struct frame frame;

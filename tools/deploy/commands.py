@@ -3,6 +3,7 @@ those that talk to the kernel while it runs."""
 import hashlib
 import os
 import secrets
+import stat
 import struct
 
 from . import blackbox, preflight, programs, settings, state
@@ -187,7 +188,7 @@ def fetch_regions(host, regions=()):
 def record(host, *, debug=None, regions=(), raw=None, capture=None):
     regions = fetch_regions(host, regions)
     if raw:
-        raw.write_bytes(b"".join(regions))
+        write_private(raw, b"".join(regions))
         say(f"{sum(map(len, regions))} bytes to {raw}")
     found, reasons = blackbox.newest(regions)
     if not found:
@@ -201,13 +202,22 @@ def record(host, *, debug=None, regions=(), raw=None, capture=None):
     return OK
 
 
+def write_private(path, data):
+    """Writes a file that its owner alone may read, also if it is there already."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            os.fchmod(file.fileno(), 0o600)
+            file.truncate()
+        file.write(data)
+
+
 def keep_frames(found, path):
     """Writes a record's frames to a file."""
     blocks = blackbox.blocks_of(found.frames)
     if not blocks:
         say(f"the record has no frames (capture= was not set): {path} is not written")
         return
-    path.write_bytes(blackbox.in_order(blocks))
+    write_private(path, blackbox.in_order(blocks))
     say(f"{len(blocks) - blackbox.HEAD_BLOCKS} frames to {path}")
 
 
