@@ -437,6 +437,33 @@ def test_a_flood_of_one_address_waits_behind_itself(count, text, at_once):
         server.close()
 
 
+def test_long_heads_count_for_more_than_one_request():
+    """Heads of 8,000 bytes that are all completed at once, and heads of many lines."""
+    server = running.make_server(begin="player", interval_s=(1, 1))
+    taken, queue = [], server.judge.queue
+    server.judge.queue = lambda connection, *more: (taken.append(connection.ip), queue(connection, *more))
+    head = b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 8000
+    with contextlib.ExitStack() as stack:
+        flood = [stack.enter_context(connect(server, "output")) for _ in range(40) if not server.turn(0)]
+        wait_for(lambda: server.turn(0) or len(server.connections.table) == len(flood))
+        for sock in flood:
+            sock.sendall(head)
+        for _ in range(10):
+            server.turn(0)
+        for sock in flood:
+            sock.sendall(b"\r\n\r\n")
+        counts = []
+        while sum(counts) < len(flood):
+            taken.clear()
+            server.turn(0)
+            counts.append(len(taken))
+        assert max(counts) <= 7, counts
+        flood[0].sendall(b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a:b\r\n" * 100 + b"\r\n")
+        server.turn(0)
+        assert b"HTTP/1.1 431" in flood[0].recv(65536)
+        server.close()
+
+
 def test_addresses_share_a_turn_and_stamps_order_what_it_took():
     server = running.make_server(begin="player", interval_s=(1, 1))
     submitted, submit = [], server.contest.submit

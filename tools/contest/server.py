@@ -23,6 +23,7 @@ from web import http
 
 READ_BYTES_MAX = 2048           # from a connection in one turn
 SERVED_A_TURN = 100             # reads and requests of one address: some 6 ms
+COST_BYTES = 512                # a request counts once more for each
 PAGE_COST = 50                  # requests; a page takes as long to make
 PUSH_S = 0.1                    # --start push: the time for a request, which may be malformed
 LOCKED_S = 0.001                # between two looks at a store that another program has locked
@@ -163,11 +164,13 @@ class ContestServer:
             while connection.is_open and connection.parser and not connection.writing:
                 if not share:
                     return not parser.buffer
+                bytes_before = len(parser.buffer)
                 request = parser.next_request()
                 if not request:
                     break
                 share -= 1
-                self.left[connection.ip] -= PAGE_COST if connection.kind == "pages" else 1
+                bytes_taken = bytes_before - len(parser.buffer)
+                self.left[connection.ip] -= PAGE_COST if connection.kind == "pages" else 1 + bytes_taken // COST_BYTES
                 self._take_request(connection, request)
                 if not request.keep_alive:
                     connection.parser = None        # RFC 9112 §9.6: no request after this one counts

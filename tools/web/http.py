@@ -4,6 +4,7 @@ import re
 import urllib.parse
 
 HEAD_BYTES_MAX = 8192
+HEAD_LINES_MAX = 100
 BODY_BYTES_MAX = 16384
 TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP/1\.([0-9])")
@@ -69,6 +70,8 @@ class RequestParser:
         if end < 0:
             return False
         first, *lines = bytes(self.buffer[:end]).split(b"\r\n")
+        if len(lines) > HEAD_LINES_MAX:
+            raise BadRequest(431, "the head has too many lines")
         del self.buffer[:end + 4]
         match = LINE.fullmatch(first)
         if not match and OTHER_VERSION.fullmatch(first):
