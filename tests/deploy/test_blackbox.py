@@ -77,7 +77,7 @@ def test_the_version_of_the_release_is_read():
     assert ", version unknown, build" in blackbox.describe(blackbox.read_slot(make(sections=[(1, b"GG")]))[0])[1]
 
 
-def test_an_address_is_named_by_line_and_function_of_the_same_build(tmp_path):
+def test_an_address_is_named_by_line_and_function_of_the_same_build(tmp_path, monkeypatch):
     source = tmp_path / "one.c"
     source.write_text("static inline __attribute__((always_inline)) int add(int *x)\n{\n    return *x + 1;\n}\n"
                       "int one(int *x) { return add(x); }\n")
@@ -100,6 +100,8 @@ def test_an_address_is_named_by_line_and_function_of_the_same_build(tmp_path):
     reason = f"the record is of build {'00' * 16}, {other.path} is of {other.build_id}"
     assert blackbox.debug_file_of(record, other.path) == (None, reason)
     assert blackbox.debug_file_of(record, tmp_path / "gone/x.debug")[1].startswith("there is no debug file")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "of the package binutils, are not here" in blackbox.debug_file_of(record, other.path)[1]
 
 
 def test_control_bytes_do_not_reach_the_terminal():

@@ -1,6 +1,7 @@
 """The tools as `make install` lays them out: their names, and where they look; the archive of the source.
 tests/distributions installs them."""
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -29,6 +30,15 @@ def installed_tools(tmp_path):
 def test_the_version_beside_the_tools_is_said(installed):
     assert installed("contest/contest", "serve", "--version") == "peregrine-contest serve 2.0.0\n"
     assert installed("peregrine", "--version") == "peregrine 2.0.0\n"
+
+
+def test_packages_need_python_and_ssh_and_suggest_the_rest():
+    """apt installs recommended packages, too: libraries of pictures and algebra were 900 MB."""
+    control = (files.ROOT / "debian/control").read_text()
+    lines = re.findall(r"^Depends: (.*)", control, re.MULTILINE)
+    needed = {word for line in lines for word in re.findall(r"[^, |]+", line) if "$" not in word}
+    assert "Recommends" not in control
+    assert needed == {"openssh-client", "libjs-chart.js", "node-chart.js", "libjs-dygraphs"}
 
 
 def test_images_lie_beside_the_tools(installed, tmp_path):

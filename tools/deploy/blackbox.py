@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import os
 import re
+import shutil
 import struct
 import subprocess
 import zlib
@@ -165,6 +166,8 @@ class DebugFile:
 def debug_file_of(record, path):
     """Returns (the debug file of the record's build, None), or (None, the reason). Looks at `path`, then in the folders
     beside it, where the builds of other programs lie."""
+    if not (shutil.which("readelf") and shutil.which("addr2line")):
+        return None, "readelf and addr2line, of the package binutils, are not here"
     found = [DebugFile(file) for file in (path, *sorted(path.parent.glob("*/*.debug"))) if file.is_file()]
     for file in found:
         if file.build_id and file.build_id == record.build_id:

@@ -16,10 +16,10 @@ check_settings = $(BUILD)/host/check-settings$(if $(filter-out player,$1),-$1)
 define host_program
 $(call linux_program,$1): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/$1/*.c)) $(BUILD)/host/host/main.o \
 	$(HOST_LIBRARY)
-	$$(CC) -pthread -o $$@ $$^
+	$$(CC) -pthread -Wl,-z,now -o $$@ $$^
 $(call check_settings,$1): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/$1/*.c)) \
 	$(BUILD)/host/host/check_settings.o $(HOST_LIBRARY)
-	$$(CC) -o $$@ $$(filter-out %.a,$$^) $(HOST_LIBRARY)
+	$$(CC) -Wl,-z,now -o $$@ $$(filter-out %.a,$$^) $(HOST_LIBRARY)
 endef
 $(foreach name,$(PROGRAMS),$(eval $(call host_program,$(name))))
 LINUX_PROGRAMS := $(foreach name,$(PROGRAMS),$(call linux_program,$(name)))
