@@ -58,7 +58,7 @@ void digest_connection_begin(struct connection *c, int id, uint32_t address, boo
     c->phase = refuse ? CONNECTION_REPLY : CONNECTION_HEAD;
     c->id = id;
     c->address = address;
-    c->ended = c->expired = c->dropped = c->held = c->reply_begun = false;
+    c->ended = c->expired = c->dropped = c->held = c->reply_begun = c->has_asked = false;
     c->keep_alive = !refuse;
     c->request_ns = 0;
     c->progress_ns = now_ns;
@@ -218,6 +218,7 @@ static enum digest_connection_step head_step(struct connection *c, uint64_t now_
         return STEP_DONE;
     }
     digest_connection_counters.requests++;
+    c->has_asked = true;
     if (bytes == 0 || bytes > CONNECTION_HEAD_BYTES_MAX) {
         refuse(c, 431, "the head of a request is at most 4096 bytes", now_ns);
         return STEP_DONE;
@@ -401,6 +402,19 @@ void digest_connection_chain_ended(struct connection *c, uint64_t now_ns)
     digest_connection_counters.responses_200++;
     c->phase = CONNECTION_REPLY;
     c->progress_ns = c->result_ns = now_ns;
+}
+
+bool digest_connection_is_idle(const struct connection *c, uint64_t now_ns)
+{
+    ASSERT(c->phase != CONNECTION_FREE && c->progress_ns <= now_ns);
+    return c->phase == CONNECTION_HEAD && c->in_count == 0
+           && now_ns - c->progress_ns >= (c->has_asked ? NS_PER_S : NS_PER_S / 2);
+}
+
+uint64_t digest_connection_begun_ns(const struct connection *c)
+{
+    ASSERT(c->phase != CONNECTION_FREE);
+    return c->request_ns != 0 ? c->request_ns : c->progress_ns;
 }
 
 void digest_connection_stall(struct connection *c, uint64_t stall_ns, uint64_t now_ns)

@@ -47,6 +47,7 @@ struct connection {
     bool dropped;     /* reset: the place is free when the transport says so */
     bool held;        /* transport_hold */
     bool keep_alive;  /* another request may follow this one */
+    bool has_asked;   /* a request has come */
     bool streams_chunks;
     bool reply_begun;     /* a part of a streamed response is written */
     uint64_t progress_ns; /* when it last made progress: bytes that nobody waits for are none */
@@ -95,6 +96,12 @@ uint32_t digest_connection_messages_out(struct connection *c, uint64_t now_ns);
 
 /* Gives the rounds' result as the response. */
 void digest_connection_chain_ended(struct connection *c, uint64_t now_ns);
+
+/* Returns true if the connection has waited for a request for a second, or for its first one for half a second. */
+bool digest_connection_is_idle(const struct connection *c, uint64_t now_ns);
+
+/* Returns when the request under way began. If none is, the time of the latest progress. */
+uint64_t digest_connection_begun_ns(const struct connection *c);
 
 /* Counts a time in which the machine stood still neither against the client nor for it. */
 void digest_connection_stall(struct connection *c, uint64_t stall_ns, uint64_t now_ns);

@@ -26,6 +26,8 @@ enum {
     BLOCKED_NS = NS_PER_MS, /* after this time a response is offered to the transport again */
 };
 
+#define OLD_NS (5 * NS_PER_S) /* a request has had its share of a full machine */
+
 /* Places whose connection may go on: a ring in the order in which they came to be so. */
 struct queue {
     uint16_t places[PLACE_COUNT];
@@ -52,13 +54,14 @@ static struct {
 } server;
 
 static struct {
-    uint64_t accepted, refused_busy, rounds, expired, evicted, dropped_spare, dropped_share;
+    uint64_t accepted, refused_busy, rounds, expired, evicted, dropped_spare, dropped_share, dropped_idle, dropped_old;
 } counters;
 static const struct counter counter_table[] = {
     COUNTER("digest.", counters, accepted),      COUNTER("digest.", counters, refused_busy),
     COUNTER("digest.", counters, rounds),        COUNTER("digest.", counters, expired),
     COUNTER("digest.", counters, evicted),       COUNTER("digest.", counters, dropped_spare),
-    COUNTER("digest.", counters, dropped_share),
+    COUNTER("digest.", counters, dropped_share), COUNTER("digest.", counters, dropped_idle),
+    COUNTER("digest.", counters, dropped_old),
 };
 static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
@@ -189,29 +192,55 @@ static bool drop_spare(uint64_t now_ns)
     return false;
 }
 
-/* Drops a connection of the address with the most places. An address with `share` must have at least two fewer; else
- * returns false. The connection waits for a request, or is the one that made progress the longest time ago. */
-static bool drop_greedy(uint32_t share, uint64_t now_ns)
+/* The reasons for which a place goes to a newcomer, the strongest last. */
+enum claim { CLAIM_NONE, CLAIM_OLD, CLAIM_IDLE, CLAIM_SHARE, CLAIM_COUNT };
+
+/* Returns the claim of a newcomer, whose address has `share` places, on a place. CLAIM_SHARE: the place's address has
+ * at least two more. CLAIM_IDLE: the connection waits for a request, and its address has no fewer. CLAIM_OLD: the
+ * request has had its time, and the address has more. */
+static enum claim claim_on(size_t place, uint32_t share, uint64_t now_ns)
 {
+    const struct connection *c = &server.connections[place];
+    ASSERT(c->phase != CONNECTION_FREE);
+    if (c->dropped)
+        return CLAIM_NONE;
+    if (server.share[place] >= share + 2)
+        return CLAIM_SHARE;
+    if (server.share[place] >= share && digest_connection_is_idle(c, now_ns))
+        return CLAIM_IDLE;
+    return server.share[place] > share && now_ns - digest_connection_begun_ns(c) >= OLD_NS ? CLAIM_OLD : CLAIM_NONE;
+}
+
+/* Drops the connection on whose place a newcomer has the strongest claim. Among equal claims, one on the address with
+ * the most places is the strongest. There the first is an idle connection, before all one that has never asked. Else it
+ * is the one that made progress, or whose request began, the longest time ago. Returns false if there is no claim. */
+static bool drop_claimed(uint32_t share, uint64_t now_ns)
+{
+    static uint64_t *const counted[CLAIM_COUNT] = { NULL, &counters.dropped_old, &counters.dropped_idle,
+                                                    &counters.dropped_share };
     struct connection *victim = NULL;
-    uint32_t most = share + 1;
+    enum claim strongest = CLAIM_NONE;
+    uint32_t most = 0;
     uint64_t victim_ns = 0;
     for (size_t place = 0; place < PLACE_COUNT; place++) {
         struct connection *c = &server.connections[place];
-        if (c->phase == CONNECTION_FREE || c->dropped || server.share[place] < most)
-            continue;
+        const enum claim claim = c->phase != CONNECTION_FREE ? claim_on(place, share, now_ns) : CLAIM_NONE;
         const bool is_idle = c->phase == CONNECTION_HEAD && c->in_count == 0;
-        const uint64_t since_ns = is_idle ? 0 : c->progress_ns;
-        if (server.share[place] == most && (victim == NULL || since_ns >= victim_ns))
+        const bool first = is_idle && (claim == CLAIM_SHARE || !c->has_asked);
+        const uint64_t since_ns = first ? 0 : claim == CLAIM_OLD ? digest_connection_begun_ns(c) : c->progress_ns;
+        if (claim == CLAIM_NONE || claim < strongest
+            || (claim == strongest
+                && (server.share[place] < most || (server.share[place] == most && since_ns >= victim_ns))))
             continue;
         victim = c;
+        strongest = claim;
         victim_ns = since_ns;
         most = server.share[place];
     }
     if (victim == NULL)
         return false;
     drop(victim, now_ns);
-    counters.dropped_share++;
+    ++*counted[strongest];
     return true;
 }
 
@@ -219,7 +248,7 @@ static void accept(int id, uint32_t address, uint64_t now_ns)
 {
     size_t place = 0;
     bool is_full = server.used_count - server.dropped_count >= SERVER_CONNECTION_COUNT;
-    bool refuse = is_full && !drop_spare(now_ns) && !drop_greedy(share_of(address), now_ns);
+    bool refuse = is_full && !drop_spare(now_ns) && !drop_claimed(share_of(address), now_ns);
     while (
         place < PLACE_COUNT
         && (server.connections[place].phase != CONNECTION_FREE || digest_connection_is_out(&server.connections[place])))

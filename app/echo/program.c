@@ -24,6 +24,7 @@ enum {
     RECENT_S = 1,
     PLACE_S = 10,
     SILENT_S_MAX = 60,    /* without a byte in either direction; then the connection is reset */
+    SILENT_S_FULL = 1,    /* silence after which a place is given to a newcomer, if none is free */
     PEER_PORT_MIN = 1024, /* datagrams from lower ports may come from another echo */
 };
 
@@ -48,7 +49,7 @@ static struct {
         uint64_t hash, first_ns, last_ns, count;
     } recent[RECENT_COUNT];
     struct echo_counters {
-        uint64_t accepted, refused, silent, bytes, datagrams, drop_equal, drop_port, drop_unsent;
+        uint64_t accepted, refused, silent, displaced, bytes, datagrams, drop_equal, drop_port, drop_unsent;
     } counters;
 } state;
 
@@ -62,10 +63,11 @@ static const struct settings_table settings_table = { rows, ARRAY_COUNT(rows), &
                                                       NULL };
 
 static const struct counter counters[] = {
-    COUNTER("echo.", state.counters, accepted),  COUNTER("echo.", state.counters, refused),
-    COUNTER("echo.", state.counters, silent),    COUNTER("echo.", state.counters, bytes),
-    COUNTER("echo.", state.counters, datagrams), COUNTER("echo.", state.counters, drop_equal),
-    COUNTER("echo.", state.counters, drop_port), COUNTER("echo.", state.counters, drop_unsent),
+    COUNTER("echo.", state.counters, accepted),    COUNTER("echo.", state.counters, refused),
+    COUNTER("echo.", state.counters, silent),      COUNTER("echo.", state.counters, displaced),
+    COUNTER("echo.", state.counters, bytes),       COUNTER("echo.", state.counters, datagrams),
+    COUNTER("echo.", state.counters, drop_equal),  COUNTER("echo.", state.counters, drop_port),
+    COUNTER("echo.", state.counters, drop_unsent),
 };
 static const struct counter_group counter_group = { counters, ARRAY_COUNT(counters) };
 
@@ -87,22 +89,40 @@ static void refuse(int id, uint64_t now_ns)
     transport_abort(id, now_ns);
 }
 
+/* Returns a free place. If there is none, resets the connection that has been silent the longest, if that is long
+ * enough; else returns NULL. */
+static struct connection *place_take(uint64_t now_ns)
+{
+    struct connection *oldest = &state.connections[0];
+    for (size_t i = 0; i < CONNECTION_COUNT; i++) {
+        struct connection *c = &state.connections[i];
+        if (!c->used)
+            return c;
+        if (c->active_ns < oldest->active_ns)
+            oldest = c;
+    }
+    ASSERT(oldest->active_ns <= now_ns);
+    if (now_ns - oldest->active_ns < SILENT_S_FULL * NS_PER_S)
+        return NULL;
+    state.counters.displaced++;
+    transport_abort(oldest->id, now_ns);
+    return oldest;
+}
+
 static void take_connection(int id, uint64_t now_ns)
 {
     ASSERT(find(id) == NULL);
-    for (size_t i = 0; i < CONNECTION_COUNT; i++) {
-        struct connection *c = &state.connections[i];
-        if (c->used)
-            continue;
-        c->used = true;
-        c->ended = false;
-        c->id = id;
-        c->active_ns = now_ns;
-        c->waiting_bytes = 0;
-        state.counters.accepted++;
+    struct connection *c = place_take(now_ns);
+    if (c == NULL) {
+        refuse(id, now_ns);
         return;
     }
-    refuse(id, now_ns);
+    c->used = true;
+    c->ended = false;
+    c->id = id;
+    c->active_ns = now_ns;
+    c->waiting_bytes = 0;
+    state.counters.accepted++;
 }
 
 static void take_data(struct connection *c, struct bytes data, uint64_t now_ns)

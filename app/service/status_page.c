@@ -44,6 +44,7 @@ struct status_page_counters status_page_counters;
 static const struct counter status_page_counter_table[] = {
     COUNTER("status_page.", status_page_counters, accepted),
     COUNTER("status_page.", status_page_counters, refused_busy),
+    COUNTER("status_page.", status_page_counters, evicted),
     COUNTER("status_page.", status_page_counters, requests),
     COUNTER("status_page.", status_page_counters, responses_200),
     COUNTER("status_page.", status_page_counters, responses_refused),
@@ -95,22 +96,41 @@ static struct status_page_connection *connection_of(int id)
     return NULL;
 }
 
+/* Returns a free place. If there is none, resets the connection that has stood still the longest, a second at least;
+ * NULL: there is none. A place whose page is rendered is neither. */
+static struct status_page_connection *place_take(uint64_t now_ns)
+{
+    struct status_page_connection *oldest = NULL;
+    for (size_t i = 0; i < STATUS_PAGE_CONNECTION_COUNT_MAX; i++) {
+        struct status_page_connection *c = &page.connections[i];
+        if (is_rendering(c))
+            continue;
+        if (c->state == FREE)
+            return c;
+        if (now_ns - c->since_ns >= NS_PER_S && (oldest == NULL || c->since_ns < oldest->since_ns))
+            oldest = c;
+    }
+    if (oldest == NULL)
+        return NULL;
+    status_page_counters.evicted++;
+    transport_abort(oldest->id, now_ns);
+    return oldest;
+}
+
 static void accept(int id, uint64_t now_ns)
 {
     ASSERT(id >= 0 && id < TRANSPORT_CONNECTION_COUNT_LIMIT);
-    for (size_t i = 0; i < STATUS_PAGE_CONNECTION_COUNT_MAX; i++) {
-        struct status_page_connection *c = &page.connections[i];
-        if (c->state != FREE || is_rendering(c))
-            continue;
-        c->state = ASKING;
-        c->id = id;
-        c->since_ns = now_ns;
-        c->request_bytes = 0;
-        status_page_counters.accepted++;
+    struct status_page_connection *c = place_take(now_ns);
+    if (c == NULL) {
+        status_page_counters.refused_busy++;
+        transport_abort(id, now_ns);
         return;
     }
-    status_page_counters.refused_busy++;
-    transport_abort(id, now_ns);
+    c->state = ASKING;
+    c->id = id;
+    c->since_ns = now_ns;
+    c->request_bytes = 0;
+    status_page_counters.accepted++;
 }
 
 /* Collects the request's head. A body or a second request after the head is passed over. */

@@ -16,7 +16,8 @@
 #include "net/transport.h"
 
 enum {
-    STATUS_PAGE_CONNECTION_COUNT_MAX = 4, /* more are reset */
+    /* One more takes the place of one that stands still, or is reset. */
+    STATUS_PAGE_CONNECTION_COUNT_MAX = 4,
     STATUS_PAGE_REQUEST_BYTES_MAX = 2048,
 };
 #define STATUS_PAGE_PATIENCE_NS (10 * NS_PER_S) /* a peer that neither asks nor takes is reset */
@@ -43,6 +44,7 @@ void status_page_check(void);
 
 struct status_page_counters {
     uint64_t accepted, refused_busy;
+    uint64_t evicted; /* reset: a newcomer took the place of one that stood still */
     uint64_t requests, responses_200, responses_refused;
     uint64_t given_up; /* reset: the peer neither asked nor took */
 };

@@ -202,7 +202,7 @@ def empty_the_pools(guest, game, udp):
     def others_are_empty():
         statistics = control.parse(client.status())
         return (statistics["submit.dropped_no_room"] and statistics["submit.waited"]
-                and statistics["status_page.refused_busy"] == 4)
+                and statistics["status_page.refused_busy"] + statistics["status_page.evicted"] == 4)
     wait_for(others_are_empty, "all pools are empty")
     sent = collections.deque(maxlen=80)
     with client._socket() as sock:
@@ -219,8 +219,8 @@ def pools_were_empty(statistics):
     assert statistics["submit.dropped_no_room"] > 0, "the send queue"
     assert statistics["submit.waited"] > 0, "the connection's message areas"
     assert statistics["control.drop_busy"] > 0, "the memory of used challenges"
-    page = statistics["status_page.accepted"], statistics["status_page.refused_busy"]
-    assert page == (4, 4), "the page's connections"
+    accepted, refused, evicted = (statistics[f"status_page.{name}"] for name in ("accepted", "refused_busy", "evicted"))
+    assert (accepted - evicted, refused + evicted) == (4, 4), "the page's connections"
 
 
 # ---- the rows ----

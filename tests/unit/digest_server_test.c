@@ -516,7 +516,10 @@ TEST(a_refused_client_that_stays_gives_up_its_place)
     int refused = opened_from(GREEDY);
     assert_non_null(strstr(answer(opened_from(GREEDY)), "503 "));
     fake.connections[refused].acked_bytes = fake.connections[refused].sent_bytes;
-    assert_non_null(strstr(ask_shortly(opened_from(GREEDY)), "200 OK"));
+    const int served = opened_from(GREEDY);
+    assert_non_null(strstr(ask_shortly(served), "200 OK"));
+    fake_text(served, "POST "); /* is not idle */
+    turn();
     assert_int_equal(counter("digest.dropped_spare"), 1);
     for (int places = SERVER_REFUSAL_COUNT - 2; places > 0; places--)
         assert_non_null(strstr(answer(opened_from(GREEDY)), "503 "));
@@ -537,6 +540,42 @@ TEST(two_addresses_come_to_equal_shares)
     assert_int_equal(counter("digest.dropped_share"), SERVER_CONNECTION_COUNT / 2);
     assert_non_null(strstr(answer(opened_from(MODEST)), "503 "));
     assert_int_equal(fake.connections[asks].address, GREEDY);
+}
+
+/* Takes all places, each for another address: by clients that have been answered and stay, or by long chains. */
+TEST(equal_addresses_do_not_shut_out_a_newcomer)
+{
+    enum { FIRST = 0x0b000000 };
+    for (int with_chains = 0; with_chains < 2; with_chains++) {
+        fake_reset();
+        stats_clear();
+        assert_true(digest_server_init(PORT));
+        digest_settings.rounds_max = UINT64_MAX;
+        fake.many = fake.linger = true;
+        int ids[SERVER_CONNECTION_COUNT];
+        for (uint32_t i = 0; i < SERVER_CONNECTION_COUNT; i++) {
+            ids[i] = opened_from(FIRST + i);
+            if (with_chains)
+                fake_text(ids[i], "POST /sha256?rounds=100000000 HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx");
+            else
+                assert_non_null(strstr(ask_shortly(ids[i]), "200 OK"));
+            fake.connections[ids[i]].acked_bytes = fake.connections[ids[i]].sent_bytes;
+            one_turn();
+        }
+        assert_non_null(strstr(ask_shortly(opened_from(MODEST)), "503 ")); /* each has a second */
+        for (int i = 0; i < (with_chains ? 50 : 10); i++, now_ns += 100 * NS_PER_MS)
+            one_turn();
+        const int newcomer = opened_from(MODEST + 1);
+        assert_non_null(strstr(ask_shortly(newcomer), "200 OK"));
+        assert_true(fake.connections[ids[0]].aborted_by_us); /* the oldest */
+        assert_int_equal(counter(with_chains ? "digest.dropped_old" : "digest.dropped_idle"), 1);
+        if (!with_chains)
+            continue;
+        fake_text(newcomer, "POST "); /* is not idle */
+        one_turn();
+        /* An address with a place takes no other's. */
+        assert_non_null(strstr(ask_shortly(opened_from(FIRST + 1)), "503 "));
+    }
 }
 
 TEST(a_chain_whose_client_has_ended_gives_up_its_place)

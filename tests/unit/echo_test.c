@@ -167,6 +167,23 @@ TEST(silence_keeps_no_place)
     assert_string_equal(fake.connections[again].sent, "echo");
 }
 
+TEST(a_silent_connection_gives_way_to_a_newcomer)
+{
+    int ids[CONNECTION_COUNT];
+    for (int i = 0; i < CONNECTION_COUNT; i++)
+        ids[i] = opened();
+    wait(NS_PER_S / 2);
+    fake_text(ids[0], "x");
+    wait(NS_PER_S / 2);
+    int newcomer = opened();
+    assert_true(fake.connections[ids[1]].aborted_by_us); /* silent the longest */
+    assert_false(fake.connections[ids[0]].aborted_by_us);
+    assert_int_equal(counter_value("echo.displaced"), 1);
+    fake_text(newcomer, "echo");
+    wait(NS_PER_S / 10);
+    assert_string_equal(fake.connections[newcomer].sent, "echo");
+}
+
 TEST(who_sends_and_does_not_read_is_cut_off)
 {
     static const uint8_t data[TRANSPORT_DATA_BYTES_MAX];

@@ -258,6 +258,22 @@ TEST(fifth_connection_is_reset_and_a_place_comes_free)
     assert_int_equal(status_page_counters.responses_200, 1);
 }
 
+TEST(fifth_connection_takes_the_place_of_one_that_stands_still)
+{
+    int ids[STATUS_PAGE_CONNECTION_COUNT_MAX];
+    for (size_t i = 0; i < STATUS_PAGE_CONNECTION_COUNT_MAX; i++) {
+        ids[i] = fake_accepted(PORT);
+        turn();
+        now_ns += NS_PER_S / 8;
+    }
+    now_ns += NS_PER_S / 2;
+    const char *text = ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_non_null(strstr(text, "200 OK"));
+    assert_true(fake.connections[ids[0]].aborted_by_us);
+    assert_false(fake.connections[ids[1]].aborted_by_us);
+    assert_int_equal(status_page_counters.evicted, 1);
+}
+
 TEST(peer_that_asks_nothing_is_reset_in_time)
 {
     int id = fake_accepted(PORT);
