@@ -24,7 +24,7 @@ enum {
     RECENT_S = 1,
     PLACE_S = 10,
     SILENT_S_MAX = 60,    /* without a byte in either direction; then the connection is reset */
-    SILENT_S_FULL = 1,    /* silence after which a place is given to a newcomer, if none is free */
+    SILENT_S_FULL = 1,    /* the silence after which a newcomer gets a place */
     PEER_PORT_MIN = 1024, /* datagrams from lower ports may come from another echo */
 };
 

@@ -69,6 +69,9 @@ static uint8_t line_ends(struct http_chunks *c, uint8_t byte, uint8_t next)
     return byte == '\n' ? next : fail(c, "a lone CR");
 }
 
+/* RFC 9110 §5.5: Returns true for HTAB and all that is no control character. */
+static bool is_field_byte(uint8_t byte) { return byte == '\t' || (byte >= ' ' && byte != 0x7f); }
+
 static uint8_t next_state(struct http_chunks *c, uint8_t byte)
 {
     switch (c->state) {
@@ -79,8 +82,7 @@ static uint8_t next_state(struct http_chunks *c, uint8_t byte)
     case HTTP_CHUNK_EXTENSION:
         if (byte == '\r')
             return HTTP_CHUNK_SIZE_LF;
-        return byte == '\t' || (byte >= ' ' && byte != 0x7f) ? HTTP_CHUNK_EXTENSION
-                                                             : fail(c, "a faulty chunk extension");
+        return is_field_byte(byte) ? HTTP_CHUNK_EXTENSION : fail(c, "a faulty chunk extension");
     case HTTP_CHUNK_SIZE_LF:
         c->line_bytes = 0;
         return line_ends(c, byte, c->left > 0 ? HTTP_CHUNK_DATA : HTTP_CHUNK_TRAILER);
@@ -98,7 +100,8 @@ static uint8_t next_state(struct http_chunks *c, uint8_t byte)
     case HTTP_CHUNK_TRAILER_VALUE:
         if (byte == '\r')
             return HTTP_CHUNK_TRAILER_LF;
-        return byte != '\n' && byte != '\0' ? HTTP_CHUNK_TRAILER_VALUE : fail(c, "a lone LF or a NUL in a trailer");
+        return is_field_byte(byte) ? HTTP_CHUNK_TRAILER_VALUE
+                                   : fail(c, "a lone LF or a control character in a trailer");
     case HTTP_CHUNK_TRAILER_LF:
         return line_ends(c, byte, HTTP_CHUNK_TRAILER);
     default:

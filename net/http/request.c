@@ -237,16 +237,30 @@ static uint16_t version_take(struct http_request *request, struct bytes version)
     return version.data[5] == '1' ? 0 : VERSION_NOT_SUPPORTED;
 }
 
-/* RFC 9112 §2.2, RFC 9110 §5.5: Returns true if a NUL, or a CR without LF, stands in the head. A reader before us may
- * have taken either for the end of a line. */
+/* RFC 9112 §2.2, RFC 9110 §5.5: Returns true if a control character stands in the head, except HTAB, LF, and CR before
+ * LF. A reader before us may have taken it for the end of a line, or passed it over. */
 /*@ requires \valid_read(text + (0 .. bytes - 1)); assigns \nothing; */
-static bool has_stray_end(const uint8_t *text, size_t bytes)
+static bool has_control(const uint8_t *text, size_t bytes)
 {
     /*@ loop invariant i <= bytes; loop assigns i; loop variant bytes - i; */
-    for (size_t i = 0; i < bytes; i++)
-        if (text[i] == '\0' || (text[i] == '\r' && (bytes - i == 1 || text[i + 1] != '\n')))
+    for (size_t i = 0; i < bytes; i++) {
+        const uint8_t c = text[i];
+        bool ends_line = c == '\n' || (c == '\r' && bytes - i > 1 && text[i + 1] == '\n');
+        if ((c < ' ' && c != '\t' && !ends_line) || c == 0x7f)
             return true;
+    }
     return false;
+}
+
+/* RFC 9112 §3.2: Returns true if a target has no HTAB, the one control character that has passed. */
+/*@ requires readable(target); assigns \nothing; */
+static bool has_no_tab(struct bytes target)
+{
+    /*@ loop invariant i <= target.count; loop assigns i; loop variant target.count - i; */
+    for (size_t i = 0; i < target.count; i++)
+        if (target.data[i] == '\t')
+            return false;
+    return true;
 }
 
 struct http_request http_request_parse(const uint8_t *text, size_t bytes)
@@ -254,14 +268,15 @@ struct http_request http_request_parse(const uint8_t *text, size_t bytes)
     struct http_request request = { .refused = BAD_REQUEST };
     struct framing framing = { 0 };
     struct bytes rest = { text, bytes }, line;
-    if (has_stray_end(text, bytes))
+    if (has_control(text, bytes))
         return request;
     /* RFC 9112 §2.2: an empty line before the request is passed over. */
     if (!line_split(&rest, &line) || (line.count == 0 && !line_split(&rest, &line)))
         return request;
     if (!text_split(&line, ' ', &request.method) || !text_split(&line, ' ', &request.target) || line.data == NULL
         || request.method.count == 0 || request.target.count == 0
-        || token_bytes(request.method) != request.method.count) /* RFC 9110 §9.1 */
+        || token_bytes(request.method) != request.method.count /* RFC 9110 §9.1 */
+        || !has_no_tab(request.target))
         return request;
     uint16_t refused = version_take(&request, line);
     if (refused == 0) {

@@ -162,6 +162,7 @@ TEST(bad_requests_get_an_error_message_and_an_end)
           "64 * 2^k" },
         { "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nx", "400", "chunks" },
         { "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3 5\r\nabc", "400", "chunks" },
+        { "POST /sha256 HTTP/1.1\r\nHost: x\r\nX: a\x7f\r\nContent-Length: 0\r\n\r\n", "400", "malformed" },
         { "POST /sha256 HTTP/1.1\r\nHost: x\r\nTrans fer: chunked\r\nContent-Length: 0\r\n\r\n", "400", "malformed" },
     };
     digest_settings.body_max = 1000;

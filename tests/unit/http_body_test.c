@@ -99,6 +99,8 @@ TEST(malformed_chunks_are_refused)
         "0\r\nA: x\r\n y\r\n\r\n",
         "0\r\nX[y]: z\r\n\r\n",
         "0\r\n\x85: z\r\n\r\n",
+        "0\r\nA: \x7f\r\n\r\n",
+        "0\r\nA: \x1f\r\n\r\n",
     };
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
         char out[64] = "";
