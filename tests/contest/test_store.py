@@ -594,6 +594,9 @@ def test_users_who_could_not_submit_are_refused(path, tmp_path):
         done = tool("init", path, "--users", words)
         assert done.returncode == 2 and f"{words}: '{name}': a line is user:password" in done.stderr
         assert "secret" not in done.stderr and not path.exists()
+    words.write_text("# users\nswift:p\nsecret\n")
+    said = tool("init", path, "--users", words).stderr
+    assert f"{words}: line 3 has no colon: a line is user:password" in said and "secret" not in said
     words.write_text("swift:p\nheron:\n")
     assert f"{words}: 'heron' has no password" in tool("init", path, "--users", words).stderr
     words.write_text("swift:p\n  # a comment\nheron:p\nswift:q\n")

@@ -68,15 +68,18 @@ def interval_of(text):
 def users_of(path):
     try:
         with open(path, encoding="utf-8") as file:
-            lines = [line.strip() for line in file if line.strip() and not line.lstrip().startswith("#")]
+            lines = [(number, line.strip()) for number, line in enumerate(file, 1)
+                     if line.strip() and not line.lstrip().startswith("#")]
     except OSError as error:
         raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise argparse.ArgumentTypeError(f"{path}: no text in UTF-8") from error
     passwords = {}
-    for line in lines:
+    for number, line in lines:
         name, colon, password = line.partition(":")
-        if not colon or not plan.USER.fullmatch(name):
+        if not colon:                   # the line may be a password
+            raise argparse.ArgumentTypeError(f"{path}: line {number} has no colon: a line is user:password")
+        if not plan.USER.fullmatch(name):
             raise argparse.ArgumentTypeError(
                 f"{path}: '{name}': a line is user:password, the user 1 to 32 letters, digits and _.-")
         if not password:
