@@ -1525,13 +1525,17 @@ TEST(the_machine_sleeps_while_the_network_is_down)
     assert_int_equal(fake.connect_count, 2);
 }
 
-/* A server that takes requests, answers some, and fails in many ways. No answer arrives twice, and every answer is
+/* A server that takes requests, answers some, refuses some for now, and fails in many ways. No answer is judged twice, and every answer is
  * accounted for. The server has received the requests that it acknowledged. */
+
+enum { SIM_ASKED = 1024 }; /* requests of a connection without a response, at most */
 
 static struct {
     uint32_t parsed; /* bytes of the connection's stream taken as requests */
     uint32_t unanswered;
-    bool closing; /* the server has sent `Connection: close`, and obeys no further request */
+    bool closing;         /* the server has sent `Connection: close`, and obeys no further request */
+    int asked[SIM_ASKED]; /* the answers without a response, from the place `responded` on */
+    uint32_t responded;
 } sim[TRANSPORT_CONNECTION_COUNT_MAX];
 static unsigned sim_count[1000000];
 
@@ -1551,8 +1555,24 @@ static void sim_take_requests(int id)
         if (++sim_count[atoi(answer)] > 1)
             fail_msg("%s was submitted twice", answer);
         sim[id].parsed = (uint32_t)(body + 4 + count - c->sent);
-        sim[id].unanswered++;
+        assert_true(sim[id].unanswered < SIM_ASKED);
+        sim[id].asked[(sim[id].responded + sim[id].unanswered++) % SIM_ASKED] = atoi(answer);
     }
+}
+
+/* Responds to the oldest request: mostly as judged, at times by a refusal, after which it may come again. */
+static void sim_respond(int id)
+{
+    static const char *const refused[] = {
+        "HTTP/1.1 503 x\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 429 x\r\nContent-Length: 0\r\n\r\n",
+    };
+    bool refuses = random_below(30) == 0;
+    if (refuses)
+        sim_count[sim[id].asked[sim[id].responded % SIM_ASKED]]--;
+    fake_text(id, refuses ? refused[random_below(2)] : PLUS_8);
+    sim[id].responded++;
+    sim[id].unanswered--;
 }
 
 static void sim_step(int id)
@@ -1575,8 +1595,9 @@ static void sim_step(int id)
     case 2:
         if (sim[id].unanswered) {
             /* RFC 9112 §9.6: the server obeys no request after the one with this response. */
-            while (--sim[id].unanswered)
-                fake_text(id, PLUS_8);
+            while (sim[id].unanswered > 1)
+                sim_respond(id);
+            sim[id].unanswered--;
             fake_text(id, OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");
             sim[id].closing = true;
         }
@@ -1586,10 +1607,8 @@ static void sim_step(int id)
         if (random_below(3) == 0)
             c->acked_bytes = c->sent_bytes;
         sim_take_requests(id);
-        while (sim[id].unanswered && random_below(3) && !sim[id].closing) {
-            fake_text(id, PLUS_8);
-            sim[id].unanswered--;
-        }
+        while (sim[id].unanswered && random_below(3) && !sim[id].closing)
+            sim_respond(id);
     }
 }
 
@@ -1624,5 +1643,5 @@ TEST(no_answer_is_submitted_twice_by_any_server)
     }
     assert_true(answer_set_counters.entered > 1000);
     assert_true(submit_counters.posts_again > 10 && submit_counters.unanswered > 10
-                && submit_counters.results_points > 100);
+                && submit_counters.refused_for_now > 10 && submit_counters.results_points > 100);
 }
