@@ -1525,8 +1525,8 @@ TEST(the_machine_sleeps_while_the_network_is_down)
     assert_int_equal(fake.connect_count, 2);
 }
 
-/* A server that takes requests, answers some, refuses some for now, and fails in many ways. No answer is judged twice, and every answer is
- * accounted for. The server has received the requests that it acknowledged. */
+/* A server that takes requests, answers some, refuses some for now, and fails in many ways. No answer is judged twice,
+ * and every answer is accounted for. The server has received the requests that it acknowledged. */
 
 enum { SIM_ASKED = 1024 }; /* requests of a connection without a response, at most */
 
