@@ -48,7 +48,8 @@ VARIABLES = {
     "STACK": ("own", ("own", "lwip"), "chosen at link time"),
     "DURATION": ("30", lambda v: v.replace(".", "", 1).isdecimal() and 1 <= float(v) <= 1e6,
                  "a number of seconds, 1 to 1000000"),
-    "CPUS": ("1", lambda v: v.isdecimal() and 1 <= int(v) <= 64, "a number, 1 to 64"),
+    "CPUS": ("1", lambda v: v.isdecimal() and 1 <= int(v) <= 64,
+             "a number, 1 to 64; more than one sets cpus= as well, unless SETTINGS does"),
     "MEMORY": ("256M", lambda v: (machine.memory_bytes(v) or 0) >= 64 << 20, "a size such as 256M or 8G, 64M at least"),
     "ROUND": ("online", lambda v: v in rounds.ROUNDS or os.path.isfile(v),
               "online, onsite, qualification or a file that exists"),
@@ -272,22 +273,22 @@ def setup_of(values, accelerator="tcg"):
 
 
 def run(values):
+    words = values["SETTINGS"].split()
+    words += machine.cpus_words(setup_of(values), words)
     if values["SETTINGS"]:
         endpoints = ["feed=10.0.2.2:1", "submit=10.0.2.2:1"]
         check_settings(machine.settings_text(setup_of(values), values["ROUND"], endpoints, USER, "a-key-to-check",
-                                             values["SETTINGS"].split()))
-    say("peregrine: checking if KVM works ...")
-    kvm, finding = machine.probe_kvm()
+                                             words))
+    kvm, finding = machine.probe_kvm(say=lambda text: say(f"peregrine: {text}"))
     setup = setup_of(values, "kvm" if kvm else "tcg")
     say(f"peregrine: {'KVM' if kvm else 'no KVM, so QEMU emulates the processor (TCG)'} ({finding})")
     say(f"peregrine: boot {setup.boot}, firmware {setup.firmware}, virtio-net {setup.nic}, network {setup.net}, "
-        f"{setup.cpus} CPU, {setup.memory}, stack {values['STACK']}, round {values['ROUND'].name}, "
+        f"{machine.cpus_text(setup.cpus)}, {setup.memory}, stack {values['STACK']}, round {values['ROUND'].name}, "
         f"seed {values['SEED']}")
     key = "0x" + secrets.token_hex(32)
     with tempfile.TemporaryDirectory(prefix="peregrine-run-") as directory, start_game(setup, values) as game:
         say(f"peregrine: the contest's board: http://{game.bind}:{game.ports['pages']}/")
-        settings = machine.settings_text(setup, values["ROUND"], game.endpoints(setup.host), USER, key,
-                                         values["SETTINGS"].split())
+        settings = machine.settings_text(setup, values["ROUND"], game.endpoints(setup.host), USER, key, words)
         host, control = machine.start(setup, settings, directory)
         with host:
             log = Log(host)

@@ -61,7 +61,8 @@ static const char *init(const struct program_machine *machine, uint64_t now_ns)
     ASSERT(digest_variants.sha256 != NULL && machine->now_ns != NULL);
     clock_ns = machine->now_ns;
     stats_add_counters(&work_counters);
-    log_line("digest: %u workers, a hand-over takes %lu ns", work_worker_count(), work_hand_over_ns());
+    const uint32_t workers = work_worker_count();
+    log_line("digest: %u worker%s, a hand-over takes %lu ns", workers, workers == 1 ? "" : "s", work_hand_over_ns());
     stats_add_fact("digest.sha256", digest_variants.sha256->name);
     stats_add_fact("digest.nabhash", digest_variants.nabhash->name);
     stats_add_fact("digest.mercha", digest_variants.mercha->name);

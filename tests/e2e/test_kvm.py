@@ -29,7 +29,13 @@ def kvm():
 
 
 def test_boot_under_kvm(kvm):
-    boot_and_return("kvm", "" if kvm[0] else "simd=scalar")
+    works, finding = kvm
+    try:
+        boot_and_return("kvm", "" if works else "simd=scalar watchdog=off")
+    except qemu.Timeout:
+        if works:
+            raise
+        pytest.skip(f"KVM is too slow to boot here: {finding}")
 
 
 def test_the_same_boot_under_tcg():

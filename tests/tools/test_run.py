@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from vm import guest_log, machine, qemu
+from vm import guest_log, machine, qemu, serve
 import run
 from vm.game import outcome
 
@@ -170,7 +170,7 @@ def test_words_that_a_run_cannot_use_are_refused_before_the_build(variables, quo
 
 def test_a_boot_that_takes_too_long_is_none():
     seconds, finding = machine.boot("tcg", 0.05, qemu.IMAGE)
-    assert seconds is None and "0.05 s" in finding
+    assert seconds is None and finding == "a boot under tcg did not end within 0.05 s"
 
 
 @pytest.mark.parametrize("tcg, kvm, works", [(0.1, 0.9, True), (0.1, 4.2, False), (0.5, 8.0, False),
@@ -184,5 +184,19 @@ def test_kvm_that_is_far_slower_than_tcg_is_refused(monkeypatch, tmp_path, tcg, 
         return taken if taken is not None and taken <= limit else None, accelerator
 
     monkeypatch.setattr(machine, "boot", boot)
-    monkeypatch.setattr(machine.os, "open", lambda *_: opened)
-    assert machine.probe_kvm() == (works, "tcg" if tcg is None else "kvm")
+    monkeypatch.setattr(machine.os, "open", lambda *_: os.dup(opened))
+    monkeypatch.setattr(machine.qemu, "BUILD", tmp_path)
+    found = (works, "tcg" if tcg is None else "kvm")
+    for this_boot, said in (("one", 1), ("one", tcg is None), ("two", 1)):      # a failure of TCG is not remembered
+        lines = []
+        monkeypatch.setattr(machine, "this_boot", lambda name=this_boot: name)
+        assert machine.probe_kvm(say=lines.append) == found and len(lines) == said
+    (tmp_path / "kvm.json").write_text("[")
+    assert machine.probe_kvm() == found
+
+
+def test_all_cpus_of_the_machine_are_the_kernels():
+    assert machine.cpus_text(1) == "1 CPU" and machine.cpus_text(2) == "2 CPUs"
+    for count, given, wanted in ((2, [], ["cpus=2"]), (2, ["cpus=1"], ["cpus=1"]), (1, [], [])):
+        words = serve.Program("digest", machine.Setup(cpus=count), given).words
+        assert [word for word in words if word.startswith("cpus=")] == wanted

@@ -1,7 +1,9 @@
 """The machines that the kernel is started in: how it boots, what its NIC and its network are; and whether KVM works.
 
 Turns a handful of words (those of `make run` and of the rows of tests/e2e) into options of QEMU."""
+import contextlib
 import dataclasses
+import json
 import os
 import pathlib
 import re
@@ -64,6 +66,15 @@ class Setup:
     def words(self):
         """Returns the guest's settings that the network asks for."""
         return [] if self.net == "user" or self.lease else [f"ip={TAP_GUEST}/{TAP_BITS}", f"gw={TAP_HOST}"]
+
+
+def cpus_text(count):
+    return "1 CPU" if count == 1 else f"{count} CPUs"
+
+
+def cpus_words(setup, words):
+    """Returns the setting by which the kernel uses all CPUs of the machine, if the words have none of their own."""
+    return [f"cpus={setup.cpus}"] if setup.cpus > 1 and not any(word.startswith("cpus=") for word in words) else []
 
 
 def settings_text(setup, contest_round, endpoints, user, key, more=()):
@@ -209,14 +220,23 @@ def boot(accelerator, seconds, image):
         with qemu.Machine([*qemu.kernel("probe=kvm", image=image), "-vga", "none"], accelerator=accelerator,
                           cpu=CPUS[accelerator]) as machine:
             machine.wait_reset(seconds)
-    except (qemu.Timeout, AssertionError, OSError) as error:
-        return None, f"a boot under {accelerator} did not end within {seconds:.2g} s: {str(error).splitlines()[0]}"
+    except qemu.Timeout:
+        return None, f"a boot under {accelerator} did not end within {seconds:.3g} s"
+    except (AssertionError, OSError) as error:
+        return None, f"a boot under {accelerator} failed: {str(error).splitlines()[0]}"
     taken = time.monotonic() - begun
     return taken, f"a boot under {accelerator} took {taken:.2f} s"
 
 
-def probe_kvm(image=qemu.IMAGE):
-    """Returns (true if KVM works well enough to play, the finding in words).
+def this_boot():
+    """Names this boot of this machine, and its QEMU: as long as they are the same, KVM works or does not."""
+    shown = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, timeout=qemu.PATIENCE_S)
+    return [pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip(), shown.stdout.partition("\n")[0]]
+
+
+def probe_kvm(image=qemu.IMAGE, say=lambda text: None):
+    """Returns (true if KVM works well enough to play, the finding in words). The build folder remembers both until the
+    next boot; `say` gets a line if they must be found out.
 
     Some machines' KVM interprets every kernel instruction, at about 1400 cycles each and without SIMD: it opens, and
     is tens of times slower than TCG. Therefore a boot under KVM may take a second more than two under TCG."""
@@ -224,10 +244,20 @@ def probe_kvm(image=qemu.IMAGE):
         os.close(os.open("/dev/kvm", os.O_RDWR))
     except OSError as error:
         return False, f"/dev/kvm does not open: {error.strerror}"
+    memory, boot_name = qemu.BUILD / "kvm.json", this_boot()
+    try:
+        known = json.loads(memory.read_text())
+        if known["boot"] == boot_name:
+            return known["works"], known["finding"]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass                    # nothing is known, or no JSON of ours
+    say("checking if KVM works ...")
     tcg, finding = boot("tcg", BOOT_S_MAX, image)
     if tcg is None:
         return False, finding
     kvm, finding = boot("kvm", 1 + 2 * tcg, image)
+    with contextlib.suppress(OSError):      # a tree that cannot be written
+        memory.write_text(json.dumps({"boot": boot_name, "works": kvm is not None, "finding": finding}) + "\n")
     return kvm is not None, finding
 
 

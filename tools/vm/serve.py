@@ -32,7 +32,7 @@ class Program:
         self.image = qemu.BUILD / name / "peregrine.elf"
         given = dict(word.partition("=")[::2] for word in words)
         self.key = given.get("key") or "0x" + secrets.token_hex(32)
-        ours = [f"key={self.key}", *setup.words()]
+        ours = [f"key={self.key}", *setup.words(), *machine.cpus_words(setup, words)]
         self.words = [*words, *(word for word in ours if word.partition("=")[0] not in given)]
         self.control_port = given.get("control.port") or str(machine.CONTROL_PORT)
         self.page_port = given.get("http.port")
@@ -118,12 +118,11 @@ def run(program):
     on_tap = program.setup.net == "tap"
     forwards = relay_all() if on_tap else forward(program)
     control = next(ours for kind, ours, port in forwards if (kind, str(port)) == ("udp", program.control_port))
-    say("run: checking if KVM works ...")
-    kvm, finding = machine.probe_kvm(program.image)
+    kvm, finding = machine.probe_kvm(program.image, lambda text: say(f"run: {text}"))
     setup = machine.dataclasses.replace(program.setup, accelerator="kvm" if kvm else "tcg")
     say(f"run: {'KVM' if kvm else 'no KVM, so QEMU emulates the processor (TCG)'} ({finding})")
     say(f"run: {program.name}: boot {setup.boot}, firmware {setup.firmware}, virtio-net {setup.nic}, "
-        f"network {setup.net}, {setup.cpus} CPU, {setup.memory}")
+        f"network {setup.net}, {machine.cpus_text(setup.cpus)}, {setup.memory}")
     with tempfile.TemporaryDirectory(prefix="peregrine-run-") as directory:
         key_file = pathlib.Path(directory) / "key"
         key_file.write_text(program.key + "\n")
