@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/format.h"
+#include "base/text.h"
 #include "base/time.h"
 
 enum {
@@ -15,6 +16,8 @@ enum {
     BOUND_BITS_LAST = 34, /* 17 s */
     BOUND_COUNT = BOUND_BITS_LAST - BOUND_BITS_FIRST + 1,
     HISTOGRAM_LINE_COUNT = BOUND_COUNT + 3, /* +Inf, sum, count */
+    NAME_BYTES_MAX = 80,
+    NUMBER_BYTES_MAX = 32,
 };
 
 static bool starts(const char *text, const char *head) { return strncmp(text, head, strlen(head)) == 0; }
@@ -122,8 +125,6 @@ static size_t write_seconds(char *out, size_t out_bytes, uint64_t ns)
                   (unsigned long long)(ns % NS_PER_S));
 }
 
-enum { NAME_BYTES_MAX = 80, NUMBER_BYTES_MAX = 32 };
-
 /* Copies a path as a metric's or label's name: [a-z0-9_]. */
 static void name_copy(char out[NAME_BYTES_MAX], const char *path, size_t bytes)
 {
@@ -142,6 +143,39 @@ static const char *last_part(const char *path)
     for (const char *dot; (dot = strchr(path, '.')) != NULL;)
         path = dot + 1;
     return path;
+}
+
+/* A counter whose name has a part that tells equal ones apart: the value of a label. */
+struct labelled {
+    char family[NAME_BYTES_MAX]; /* the metric's name, without the head and the end that all have */
+    const char *label;
+    struct bytes value; /* in the counter's name */
+};
+
+/* Takes a name such as "market.BRK.A.bid" or "mold.datagrams_b" apart. Symbols differ in characters that no metric's
+ * name may have. The two lines are a label, since "_b" alone would be an abbreviated unit. Returns false for others. */
+static bool labelled_take(const char *name, struct labelled *out)
+{
+    static const char market[] = "market.", mold[] = "mold.";
+    const size_t bytes = strlen(name);
+    ASSERT(bytes > 0);
+    if (starts(name, market)) {
+        const char *last = last_part(name), *symbol = name + sizeof market - 1;
+        if (last <= symbol)
+            return false;
+        char family[NAME_BYTES_MAX];
+        name_copy(out->family, family, format(family, sizeof family, "%s%s", market, last));
+        out->label = "symbol";
+        out->value = (struct bytes){ (const uint8_t *)symbol, (size_t)(last - 1 - symbol) };
+        return true;
+    }
+    if (!starts(name, mold) || bytes < 3 || name[bytes - 2] != '_'
+        || (name[bytes - 1] != 'a' && name[bytes - 1] != 'b'))
+        return false;
+    name_copy(out->family, name, bytes - 2);
+    out->label = "line";
+    out->value = (struct bytes){ (const uint8_t *)name + bytes - 1, 1 };
+    return true;
 }
 
 /* Writes a counter as a metric of its own, in seconds if its name says nanoseconds. */
@@ -192,14 +226,15 @@ static size_t write_sample(char *out, enum kind kind, const struct counter *coun
 typedef bool part_writer(struct metrics_cursor *cursor, char *out, size_t *bytes);
 
 /* Writes a fact's text as a label's value: quotes and backslashes escaped. */
-static size_t value_escape(char *out, size_t out_bytes, const char *text)
+static size_t value_escape(char *out, size_t out_bytes, struct bytes text)
 {
     ASSERT(out_bytes > 0);
     size_t used = 0;
-    for (; *text && used + 3 <= out_bytes; text++) {
-        if (*text == '"' || *text == '\\')
+    for (size_t i = 0; i < text.count && used + 3 <= out_bytes; i++) {
+        const char c = (char)text.data[i];
+        if (c == '"' || c == '\\')
             out[used++] = '\\';
-        out[used++] = *text >= ' ' && *text <= '~' ? *text : '?';
+        out[used++] = c >= ' ' && c <= '~' ? c : '?';
     }
     out[used] = '\0';
     ASSERT(used < out_bytes);
@@ -218,13 +253,23 @@ static bool part_build(struct metrics_cursor *cursor, char *out, size_t *bytes)
         char label[NAME_BYTES_MAX], value[NAME_BYTES_MAX];
         ASSERT(used < METRICS_TEXT_BYTES_MAX);
         name_copy(label, name, strlen(name));
-        value_escape(value, sizeof value, text);
+        value_escape(value, sizeof value, text_of(text));
         if (used + strlen(label) + strlen(value) + 16 > METRICS_TEXT_BYTES_MAX)
             break;
         used += format(out + used, METRICS_TEXT_BYTES_MAX - used, "%s%s=\"%s\"", i > 0 ? "," : "", label, value);
     }
     *bytes = used + format(out + used, METRICS_TEXT_BYTES_MAX - used, "} 1\n");
     return true;
+}
+
+/* Returns true if a counter's name begins so: the player's families are those of the player alone. */
+static bool has_counter(const struct stats_copy *from, const char *head)
+{
+    struct counter counter;
+    for (size_t i = 0; stats_counter(from, i, &counter); i++)
+        if (starts(counter.name, head))
+            return true;
+    return false;
 }
 
 static uint64_t value_named(const struct stats_copy *from, const char *name)
@@ -238,7 +283,7 @@ static uint64_t value_named(const struct stats_copy *from, const char *name)
 
 static bool part_answers(struct metrics_cursor *cursor, char *out, size_t *bytes)
 {
-    if (cursor->item++ > 0)
+    if (cursor->item++ > 0 || !has_counter(cursor->from, "player.answers"))
         return false;
     const struct stats_copy *from = cursor->from;
     uint64_t early = value_named(from, "player.answers_early"), all = value_named(from, "player.answers");
@@ -251,7 +296,7 @@ static bool part_answers(struct metrics_cursor *cursor, char *out, size_t *bytes
 
 static bool part_per_answer(struct metrics_cursor *cursor, char *out, size_t *bytes)
 {
-    if (cursor->item++ > 0)
+    if (cursor->item++ > 0 || !has_counter(cursor->from, "submit.posts"))
         return false;
     const struct stats_copy *from = cursor->from;
     uint64_t posts = value_named(from, "submit.posts"), kicks = value_named(from, "virtio_net.tx_kicks");
@@ -324,6 +369,7 @@ static bool counters_of(enum kind kind, struct metrics_cursor *cursor, char *out
 {
     ASSERT(cursor->line <= 1);
     struct counter counter;
+    struct labelled labelled;
     if (cursor->line == 0 && kind < ARRAY_COUNT(families)) {
         cursor->line = 1;
         *bytes = format(out, METRICS_TEXT_BYTES_MAX, "# HELP %s %s\n# TYPE %s counter\n", families[kind].name,
@@ -334,7 +380,7 @@ static bool counters_of(enum kind kind, struct metrics_cursor *cursor, char *out
         if (!stats_counter(cursor->from, cursor->item, &counter))
             return false;
         cursor->item++;
-        if (kind_of(counter.name) != kind)
+        if (kind_of(counter.name) != kind || (kind >= KIND_GAUGE && labelled_take(counter.name, &labelled)))
             continue;
         *bytes = kind < ARRAY_COUNT(families) ? write_sample(out, kind, &counter)
                                               : write_metric(out, &counter, kind == KIND_GAUGE);
@@ -345,12 +391,12 @@ static bool counters_of(enum kind kind, struct metrics_cursor *cursor, char *out
 
 static bool part_results(struct metrics_cursor *c, char *out, size_t *bytes)
 {
-    return counters_of(KIND_RESULT, c, out, bytes);
+    return has_counter(c->from, "submit.results_") && counters_of(KIND_RESULT, c, out, bytes);
 }
 
 static bool part_responses(struct metrics_cursor *c, char *out, size_t *bytes)
 {
-    return counters_of(KIND_RESPONSE, c, out, bytes);
+    return has_counter(c->from, "submit.responses_") && counters_of(KIND_RESPONSE, c, out, bytes);
 }
 
 static bool part_drops(struct metrics_cursor *c, char *out, size_t *bytes)
@@ -368,10 +414,62 @@ static bool part_counters(struct metrics_cursor *c, char *out, size_t *bytes)
     return counters_of(KIND_COUNTER, c, out, bytes);
 }
 
+/* Returns true if no counter before this one belongs to its family. */
+static bool is_first_of_family(const struct stats_copy *from, size_t index, const struct labelled *labelled)
+{
+    struct counter counter;
+    struct labelled other;
+    for (size_t i = 0; i < index && stats_counter(from, i, &counter); i++)
+        if (labelled_take(counter.name, &other) && strcmp(other.family, labelled->family) == 0)
+            return false;
+    return true;
+}
+
+/* Writes the metrics with a label, family by family. `item` is the first counter of a family, `line` the number of its
+ * next sample's counter; 0: the family's head is not written. */
+static bool part_labelled(struct metrics_cursor *cursor, char *out, size_t *bytes)
+{
+    struct counter counter;
+    struct labelled labelled, family;
+    char value[NAME_BYTES_MAX];
+    for (int i = 0;; i++, cursor->item++) {
+        if (!stats_counter(cursor->from, cursor->item, &counter))
+            return false;
+        if (labelled_take(counter.name, &family) && kind_of(counter.name) >= KIND_GAUGE
+            && (cursor->line > 0 || is_first_of_family(cursor->from, cursor->item, &family)))
+            break;
+        if (i == COUNTERS_PER_STEP)
+            return true;
+    }
+    const bool gauge = kind_of(counter.name) == KIND_GAUGE;
+    const char *suffix = gauge ? "" : "_total";
+    if (cursor->line == 0) {
+        cursor->line = cursor->item + 1;
+        *bytes = format(out, METRICS_TEXT_BYTES_MAX, "# HELP peregrine_%s%s %s.\n# TYPE peregrine_%s%s %s\n",
+                        family.family, suffix, help_of(counter.name), family.family, suffix,
+                        gauge ? "gauge" : "counter");
+        return true;
+    }
+    for (int i = 0; i < COUNTERS_PER_STEP && *bytes == 0; i++) {
+        if (!stats_counter(cursor->from, cursor->line - 1, &counter)) {
+            cursor->item++;
+            cursor->line = 0;
+            return true;
+        }
+        cursor->line++;
+        if (!labelled_take(counter.name, &labelled) || strcmp(labelled.family, family.family) != 0)
+            continue;
+        value_escape(value, sizeof value, labelled.value);
+        *bytes = format(out, METRICS_TEXT_BYTES_MAX, "peregrine_%s%s{%s=\"%s\"} %llu\n", family.family, suffix,
+                        family.label, value, (unsigned long long)*counter.value);
+    }
+    return true;
+}
+
 bool metrics_next(struct metrics_cursor *cursor, char out[METRICS_TEXT_BYTES_MAX], size_t *bytes)
 {
     static part_writer *const parts[] = { part_build,      part_answers, part_results, part_responses, part_per_answer,
-                                          part_histograms, part_drops,   part_gauges,  part_counters };
+                                          part_histograms, part_drops,   part_gauges,  part_counters,  part_labelled };
     ASSERT(cursor->part <= ARRAY_COUNT(parts));
     *bytes = 0;
     if (cursor->part == ARRAY_COUNT(parts))

@@ -85,8 +85,8 @@ PROOFS = {
 # The title, the product's files, and the functions whose contracts WP proves.
 CONTRACTS = {
     "http_request": ("HTTP requests", "net/http/request.c base/text.c",
-                     "http_request_head_bytes http_request_parse http_is_token has_control has_no_tab is_authority is_blank "
-                     "line_split target_split lower same_name token_bytes trimmed length_take connection_take "
+                     "http_request_head_bytes http_request_parse http_is_token has_control has_no_tab is_authority "
+                     "is_blank line_split target_split lower same_name token_bytes trimmed length_take connection_take "
                      "field_take fields_take framing_refused version_take text_of text_is text_to_string text_skip "
                      "text_starts text_split text_digit_is text_hex_digit text_number text_address text_duration "
                      "text_chance"),

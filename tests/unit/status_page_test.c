@@ -167,6 +167,42 @@ TEST(metrics_are_grouped)
     assert_int_equal(types, 1 + 1 + 1 + 1 + 2 + 1 + 1 + 2 + 4 + 1);
 }
 
+/* Adds counters of symbols whose names differ in a character that no metric may have, and of two lines. */
+TEST(metrics_of_symbols_and_lines_have_labels)
+{
+    static uint64_t one = 1, two = 2, three = 3, four = 4;
+    static const struct counter odd[] = {
+        { "market.BRK.A.bid", &one },       { "market.BRK.A.ask", &two }, { "market.BRK-A.bid", &three },
+        { "market.A\"\\=.bid", &four },     { "mold.first_a", &one },     { "mold.first_b", &two },
+        { "mold.first_rerequested", &one },
+    };
+    static const struct counter_group odd_group = { odd, ARRAY_COUNT(odd) };
+    stats_add_counters(&odd_group);
+    char *body = body_of(ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"));
+    assert_has(body, "# HELP peregrine_market_bid The best prices and our position, by symbol.\n"
+                     "# TYPE peregrine_market_bid gauge\nperegrine_market_bid{symbol=\"BRK.A\"} 1\n"
+                     "peregrine_market_bid{symbol=\"BRK-A\"} 3\nperegrine_market_bid{symbol=\"A\\\"\\\\=\"} 4\n"
+                     "# HELP peregrine_market_ask ");
+    assert_has(body, "peregrine_market_ask{symbol=\"BRK.A\"} 2\n");
+    assert_has(body, "# TYPE peregrine_mold_first_total counter\nperegrine_mold_first_total{line=\"a\"} 1\n"
+                     "peregrine_mold_first_total{line=\"b\"} 2\n");
+    assert_has(body, "\nperegrine_mold_first_rerequested_total 1\n");
+}
+
+/* Asks a program that is not the player. */
+TEST(metrics_have_the_players_families_for_the_player_alone)
+{
+    static const struct counter_group others = { table + ARRAY_COUNT(table) - 2, 2 };
+    stats_clear();
+    stats_add_counters(&others);
+    assert_true(status_page_init(PORT, false, false));
+    const char *body = body_of(ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"));
+    assert_null(strstr(body, "answer"));
+    assert_null(strstr(body, "results"));
+    assert_null(strstr(body, "responses"));
+    assert_has(body, "\nperegrine_tcp_tx_resends_total 0\n");
+}
+
 TEST(http_1_0_gets_no_chunks)
 {
     const char *response = ask("GET / HTTP/1.0\r\n\r\n");
