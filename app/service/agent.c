@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/format.h"
 
-enum { LINE_BYTES_MAX = 16 };
+enum { LINE_BYTES_MAX = 24 };
 
 /* A connection that has its line. */
 struct place {
@@ -83,14 +83,16 @@ static struct place *place_take(uint64_t now_ns)
     return victim;
 }
 
-/* Sends the line and closes. The percentage is at least 1: HAProxy sends nothing to a server of weight 0, and a busy
+/* Sends the line and closes. "up" and "ready" end the states that another agent at this address has left, such as that
+ * of Linux before the flight. The percentage is at least 1: HAProxy sends nothing to a server of weight 0, and a busy
  * machine is better than none. */
 static void answer(const struct transport_event *event, uint64_t now_ns)
 {
     const int id = event->connection;
     uint8_t *message = transport_message(id);
     counters.free_percent = max_u32(agent.free_percent(), 1);
-    size_t bytes = message ? format((char *)message, LINE_BYTES_MAX, "%u%%\n", (unsigned)counters.free_percent) : 0;
+    size_t bytes = message ? format((char *)message, LINE_BYTES_MAX, "up ready %u%%\n", (unsigned)counters.free_percent)
+                           : 0;
     ASSERT(bytes < LINE_BYTES_MAX);
     if (!message || !transport_send(id, 0, (uint32_t)bytes, now_ns)) {
         counters.refused++;

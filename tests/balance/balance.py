@@ -150,15 +150,20 @@ def configuration(machines, folder, variant=None):
         assert count == 1
     if machines[0].service[0] == "127.0.0.1":
         text = text.replace("bind 10.77.0.1:8080", "bind 127.0.0.1:8080")
-    return text.replace("global\n", f"global\n    stats socket {folder}/stats\n", 1)
+    return text.replace("global\n", f"global\n    stats socket {folder}/stats level admin\n", 1)
+
+
+def ask_balancer(folder, command):
+    """Returns HAProxy's answer to a command of its socket."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(f"{folder}/stats")
+        client.sendall(command.encode() + b"\n")
+        return b"".join(iter(lambda: client.recv(65536), b"")).decode()
 
 
 def balancer_rows(folder):
     """Returns {name: row} of the backend, from HAProxy's `show stat`."""
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(f"{folder}/stats")
-        client.sendall(b"show stat\n")
-        text = b"".join(iter(lambda: client.recv(65536), b"")).decode()
+    text = ask_balancer(folder, "show stat")
     rows = csv.DictReader(io.StringIO(text.removeprefix("# ")))
     return {row["svname"]: row for row in rows if row["pxname"] == "machines"}
 
@@ -171,7 +176,7 @@ def requests_of(folder):
 def agents_answered(folder):
     """Returns true if an agent check of each machine has been answered."""
     rows = balancer_rows(folder)
-    return all("CHECKED" in rows[name]["agent_status"] for name in "abc")
+    return all("L7OK" in rows[name]["agent_status"] for name in "abc")
 
 
 def has_state(folder, name, state):

@@ -108,6 +108,11 @@ def check(folder):
     with machines_in(folder) as machines, balance.balanced(machines, folder, "leastconn+agent"):
         balance.wait_for(lambda: balance.agents_answered(folder), "the agents answer")
         idle = weights_of(folder)
+        for name, states in (("a", ("agent down",)), ("b", ("state maint",)), ("c", ("state drain", "agent down"))):
+            for state in states:            # as an agent before the flight may have left it
+                assert not balance.ask_balancer(folder, f"set server machines/{name} {state}").strip()
+        balance.wait_for(lambda: all(row["status"] == "UP" for name, row in balance.balancer_rows(folder).items()
+                                     if name in "abc"), "the agents have ended the states of others")
         with wrk(folder, 16, balance.PATIENCE_S) as load:
             balance.wait_for(lambda: weights_of(folder)[0] < 0.9 * idle[0], "the busy machine has less weight")
             balance.wait_for(lambda: sum(balance.requests_of(folder).values()) > 300, "300 requests")

@@ -97,7 +97,7 @@ def agent_says(port):
     """Returns the percentage that the agent check answers."""
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as connection:
         line = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
-    return int(re.fullmatch(r"(\d+)%\n", line)[1])
+    return int(re.fullmatch(r"up ready (\d+)%\n", line)[1])
 
 
 def say_gg(gg_port):

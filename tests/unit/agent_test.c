@@ -57,11 +57,11 @@ static uint64_t counted(const char *name)
 TEST(a_connection_gets_a_line_and_the_end)
 {
     int id = opened(BALANCER);
-    assert_string_equal(fake.connections[id].sent, "75%\n");
+    assert_string_equal(fake.connections[id].sent, "up ready 75%\n");
     assert_true(fake.connections[id].closed_by_us && !fake.connections[id].aborted_by_us);
     assert_false(fake.connections[id].used);
     percent = 130;
-    assert_string_equal(fake.connections[opened(BALANCER)].sent, "130%\n");
+    assert_string_equal(fake.connections[opened(BALANCER)].sent, "up ready 130%\n");
     assert_int_equal(counted("agent.answers"), 2);
     assert_int_equal(counted("agent.free_percent"), 130);
 }
@@ -69,7 +69,7 @@ TEST(a_connection_gets_a_line_and_the_end)
 TEST(a_machine_without_free_capacity_is_not_drained)
 {
     percent = 0;
-    assert_string_equal(fake.connections[opened(BALANCER)].sent, "1%\n");
+    assert_string_equal(fake.connections[opened(BALANCER)].sent, "up ready 1%\n");
 }
 
 TEST(bytes_of_agent_send_change_nothing)
@@ -79,7 +79,7 @@ TEST(bytes_of_agent_send_change_nothing)
     fake_text(id, "backend machines\n");
     fake_ended(id);
     turn();
-    assert_string_equal(fake.connections[id].sent, "75%\n");
+    assert_string_equal(fake.connections[id].sent, "up ready 75%\n");
     assert_false(fake.connections[id].aborted_by_us);
 }
 
@@ -129,7 +129,7 @@ TEST(newcomers_evict_the_address_with_the_most_places)
     for (size_t i = 0; i < ARRAY_COUNT(strangers); i++) {
         now_ns++;
         strangers[i] = opened(STRANGER);
-        assert_string_equal(fake.connections[strangers[i]].sent, "75%\n");
+        assert_string_equal(fake.connections[strangers[i]].sent, "up ready 75%\n");
     }
     assert_true(fake.connections[strangers[0]].aborted_by_us);
     assert_int_equal(counted("agent.evicted"), 1);

@@ -122,7 +122,7 @@ TEST(agent_check_says_the_free_places)
     assert_true(fake_accepted(PORT) >= 0 && fake_accepted(PORT) >= 0);
     int id = fake_accepted(AGENT_PORT);
     program.turn(now_ns);
-    assert_string_equal(fake.connections[id].sent, "75%\n");
+    assert_string_equal(fake.connections[id].sent, "up ready 75%\n");
     assert_true(fake.connections[id].closed_by_us);
 }
 
