@@ -1,8 +1,15 @@
-"""A real file system in a file, mounted where a FakeHost's files are. A copy of the file is the disk after a power cut:
-grub-fstest, GRUB's own code, reads it as GRUB would. Needs root and a loop device."""
+"""A real file system in a file, mounted where a FakeHost's files are. Each of its writes is taken down, so the disk can
+be made again as a power cut leaves it. grub-fstest, GRUB's own code, reads it as GRUB would. Needs root, a loop device
+and FUSE."""
 import pathlib
+import re
 import shutil
+import struct
 import subprocess
+import sys
+import time
+
+from tests.deploy import block_log
 
 # Files that GRUB reads: ours, and one that nobody may touch.
 FILES = ("grub/grub.cfg", "grub/grubenv", "peregrine/peregrine.elf", "peregrine/settings", "vmlinuz-6.1.0-1-amd64")
@@ -18,6 +25,8 @@ def skip_reason(directory, kind):
     """Returns the reason why a file system cannot be mounted here, or None."""
     if missing := [tool for tool in TOOLS if not which(tool)]:
         return f"{missing[0]} is not here: tools/setup.sh check"
+    if not pathlib.Path("/dev/fuse").exists():
+        return "there is no /dev/fuse here"
     if kind not in pathlib.Path("/proc/filesystems").read_text().split():
         return f"the kernel that runs here has no {kind}"
     probe = Disk(directory / "probe", "ext4")
@@ -27,6 +36,13 @@ def skip_reason(directory, kind):
         return f"no loop device can be mounted here: {error.stderr.decode().strip()}"
     probe.unmount()
     return None
+
+
+def unmount(at):
+    for rest in reversed(range(50)):            # a writer that was killed, or the loop device, may still hold it
+        if not subprocess.run([which("umount"), at], check=not rest).returncode:
+            break
+        time.sleep(0.1)
 
 
 class Disk:
@@ -46,79 +62,93 @@ class Disk:
 
     def unmount(self):
         if self.at:
-            subprocess.run([which("umount"), self.at], check=True)
+            unmount(self.at)
             self.at = None
 
 
-# Runs after each program that changes a folder or a disk. Another program's fsync first makes the journal commit all,
-# which frees and trims what was replaced. A disk that is nearly full is filled, so that what was freed holds another
-# file's bytes. Then it appends to log what Linux and what GRUB read of each file.
-CUT = r"""#!/bin/sh
-export PATH={system} LC_ALL=C
-cd {work} || exit
-if [ "$2" != frozen ]; then
-    echo x >> {mounted}/other-file
-    sync {mounted}/other-file
-    [ {fill} = no ] || {{ yes XXXXXXX | dd of={mounted}/full bs=64k conv=fsync; }} 2>/dev/null
-fi
-cp {image} cut
-i=0
-for f in {files}; do i=$((i + 1)); grub-fstest cut cat {boot}/$f > grub-$i 2>/dev/null || rm -f grub-$i; done
-{{
-    echo "after $1"
-    (cd {mounted} && sha256sum {files} 2>/dev/null)
-    sha256sum grub-[1-9] 2>/dev/null
-}} >> log
-[ "$2" = frozen ] || rm -f {mounted}/full
-"""
-STOPS = ("mv", "rm", "ln", "sync", "fsfreeze", "grub-editenv")
+class RecordedDisk(Disk):
+    """A disk whose writes are taken down."""
+
+    def __init__(self, image, *arguments, **how):
+        super().__init__(image, *arguments, **how)
+        self.file, self.log, self.base = (image.with_suffix(end) for end in (".file", ".log", ".base"))
+        self.begin, self.server = 0, None
+
+    def mount(self, at, options="loop"):
+        self.file.touch()
+        command = [sys.executable, block_log.__file__, self.image, self.file, self.log]
+        self.server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.server.stdout.readline() == "ready\n"
+        super().mount(at, options, self.file)
+
+    def unmount(self):
+        super().unmount()
+        if self.server:
+            unmount(self.file)
+            self.server.wait(60)
+            self.server = None
+
+    def start(self):
+        """Begins the cuts here: what was written before counts as written."""
+        subprocess.run(["cp", "--sparse=always", self.image, self.base], check=True)
+        self.begin = self.log.stat().st_size
+
+    def cuts(self, rng, subsets):
+        """Yields a disk for each write after start. Between two flushes a disk may write in any order: yields disks
+        that lack one write, and some with a random part of them. Skips those that differ in the journal alone, which
+        GRUB does not read."""
+        journal, group = self._journal(), []
+        outside = lambda offset: not any(offset in part for part in journal)
+        with open(self.base, "r+b", buffering=0) as disk:
+            for write in [*block_log.read(self.log, self.begin), None]:
+                if write:
+                    group.append(write)
+                    continue
+                before = [(offset, _read_at(disk, offset, len(data))) for offset, data in group]
+                for offset, data in group:
+                    _write_at(disk, offset, data)
+                    if outside(offset):
+                        yield self.base
+                loose = [write for write in group if outside(write[0])]
+                orders = [[write for write in loose if write is not late] for late in loose]
+                orders += [rng.sample(loose, rng.randrange(len(loose) + 1)) for _ in range(subsets)]
+                for order in orders if len(loose) > 1 else ():
+                    for offset, data in [*reversed(before), *order]:
+                        _write_at(disk, offset, data)
+                    yield self.base
+                for offset, data in group:
+                    _write_at(disk, offset, data)
+                group = []
+
+    def _journal(self):
+        """Returns the ranges of the journal's bytes."""
+        with open(self.base, "rb") as file:
+            superblock = file.read(2048)
+        if self.kind == "xfs":      # struct xfs_dsb of fs/xfs/libxfs/xfs_format.h
+            block, group, count = (struct.unpack_from(">I", superblock, at)[0] for at in (4, 84, 96))
+            start, shift = struct.unpack_from(">Q", superblock, 48)[0], superblock[124]
+            start = (start >> shift) * group + (start & (1 << shift) - 1)
+            extents = [(start, start + count - 1)]
+        else:                       # struct ext4_super_block
+            block = 1024 << struct.unpack_from("<I", superblock, 1024 + 24)[0]
+            command = [which("debugfs"), "-R", "stat <8>", self.base]
+            said = subprocess.run(command, capture_output=True, text=True).stdout
+            extents = [(int(start), int(end)) for start, end in re.findall(r"\(\d+-\d+\):(\d+)-(\d+)", said)]
+        assert extents
+        return [range(start * block, (end + 1) * block) for start, end in extents]
 
 
-class Watch:
-    """Wraps the programs of a FakeHost: after each of them the power may go, and GRUB's view is taken down."""
+def _read_at(disk, offset, count):
+    disk.seek(offset)
+    return disk.read(count)
 
-    def __init__(self, host, disk, work, *, mounted, fill=False):
-        self.disk, self.work = disk, work
-        work.mkdir()
-        cut = work / "power-goes"
-        cut.write_text(CUT.format(system=SYSTEM, work=work, image=disk.image, kind=disk.kind, mounted=mounted,
-                                  boot=disk.boot, files=" ".join(FILES), fill="yes" if fill else "no"))
-        cut.chmod(0o755)
-        self.cut = cut
-        for tool in STOPS:
-            real = which(tool)
-            host.program(tool, f'''{real} "$@"
-status=$?
-case "$*" in *list) ;; *) {cut} {tool} $([ "$1" != --freeze ] || echo frozen) >/dev/null ;; esac
-exit $status
-''')
 
-    def take(self):
-        subprocess.run([self.cut, "now"], check=True)
+def _write_at(disk, offset, data):
+    disk.seek(offset)
+    disk.write(data)
 
-    def lines(self):
-        """Yields (after which program, what Linux reads, what GRUB reads)."""
-        for block in (self.work / "log").read_text().split("after ")[1:]:
-            tool, *lines = block.splitlines()
-            sums = {name: value for value, name in (line.split() for line in lines)}
-            yield (tool, tuple(sums.get(name) for name in FILES),
-                   tuple(sums.get(f"grub-{i}") for i in range(1, len(FILES) + 1)))
 
-    def check(self):
-        """Checks that GRUB has always read what Linux reads, or what Linux read before the last change. Returns the
-        number of cuts."""
-        before = now = None
-        count = 0
-        for tool, linux, grub in self.lines():
-            if linux != now:
-                before, now = now or linux, linux
-            wrong = [name for name, *sums in zip(FILES, grub, before, now) if sums[0] not in sums[1:]]
-            assert not wrong, f"cut {count}, after {tool}: GRUB reads neither the old nor the new {wrong}"
-            assert grub in (before, now), f"cut {count}, after {tool}: GRUB's files do not fit together"
-            count += 1
-        return count
-
-    def newest_fits(self):
-        """Returns true if GRUB reads now what Linux reads."""
-        *_, (_, linux, grub) = self.lines()
-        return linux == grub
+def read_by_grub(image, path):
+    """Returns the bytes of a file as GRUB reads it, or None if GRUB does not find it."""
+    done = subprocess.run([which("grub-fstest"), image, "cat", path], capture_output=True)
+    return None if done.returncode else done.stdout

@@ -169,6 +169,10 @@ def _boot(facts, verdict, image_bytes):
                          "Remove an old kernel of Linux")
     if not facts.holds("boot-writable"):
         verdict.stop("/boot is mounted read-only", "Mount it for writing: mount -o remount,rw /boot")
+    if facts.has("boot-room") and not facts.holds("boot-room"):
+        verdict.stop("the folder /boot may have no room for one more name: it would change its form, and GRUB find no "
+                     "Linux if the power goes while that is written",
+                     "Remove an old kernel of Linux, or put the folder in order while it is not mounted: e2fsck -D")
     if others_may(facts.text("settings-mode")):
         verdict.stop(f"others on the machine can read the installed settings with their key (mode "
                      f"{facts.text('settings-mode')})",

@@ -45,7 +45,7 @@ def as_line(data):
     return data.replace(b"\n", b"\1") + b"\n"
 
 
-PLACING = ("common", "grub")                 # scripts that use place.sh
+PLACING = ("common", "grub", "probe")                 # scripts that use place.sh
 
 
 def script(*names):

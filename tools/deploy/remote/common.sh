@@ -74,16 +74,18 @@ home=$ROOT/boot/peregrine
 entry=$ROOT/etc/grub.d/42_peregrine
 defaults=$ROOT/etc/default/grub
 environment=$grub/grubenv
-incoming=$ROOT/boot/.peregrine-incoming     # install's; holds the settings with their key: root alone may read it
+before=$home/before
+work=$home/work                             # holds the settings with their key: root alone may read it
 
 # Removes the files that a run that was cut off may have left.
 sweep() {
+    sweep_away "$work" || return 1
     for file in "$grub/grub.cfg" "$environment" "$defaults" "$entry" "$home" "$home/installed" "$home/settings" \
             "$home/peregrine.elf" "$home/peregrine.bz"; do
         file=$(real "$file") || return 1
-        for name in new old gone; do sweep_away "$(beside "$file" $name)" || return 1; done
+        for name in new old gone; do sweep_away "${file%/*}/.${file##*/}.peregrine-$name" || return 1; done
     done
-    rm -rf "$grub"/.grub.cfg.peregrine-made* "$home"/*.new "$incoming"
+    rm -rf "$grub"/.grub.cfg.peregrine-made* "$home"/*.new "$ROOT/boot/.peregrine-incoming"
 }
 
 # ---- GRUB's settings and environment
@@ -110,7 +112,8 @@ linux_part() {
 }
 # Makes a new grub.cfg beside the old one. grub-mkconfig itself overwrites the old one: not while power may go.
 generate() {
-    made=$grub/.grub.cfg.peregrine-made
+    mkdir -p "$work"
+    made=$work/grub.cfg
     rm -f "$made" "$made.new"
     "$prefix-mkconfig" -o "$made" >/dev/null 2>&1 && [ -s "$made" ] || {
         rm -f "$made" "$made.new"

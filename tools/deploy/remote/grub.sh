@@ -15,7 +15,8 @@ look)
 load)
     # As grub-reboot does, which would write over the only copy of grubenv.
     with_environment set next_entry=peregrine && [ "$(variable next_entry)" = peregrine ] ||
-        fail "grub-editenv did not arm the entry" ;;
+        fail "grub-editenv did not arm the entry"
+    rm -rf "$home/work" ;;
 leave)
     # systemctl(1), reboot: it would start what another program has loaded for kexec, or another root.
     export SYSTEMCTL_SKIP_AUTO_KEXEC=1 SYSTEMCTL_SKIP_AUTO_SOFT_REBOOT=1
@@ -24,7 +25,8 @@ unload)
     ! stopping || { echo leaving; exit 0; }
     case $(variable next_entry) in
     peregrine*) with_environment unset next_entry && [ -z "$(variable next_entry)" ] ||
-        fail "grub-editenv could not disarm the entry" ;;
+        fail "grub-editenv could not disarm the entry"
+        rm -rf "$home/work" ;;
     esac
     say_why ;;
 esac

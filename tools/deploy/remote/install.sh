@@ -13,12 +13,14 @@ esac
 # ---- Before anything is changed: read the data, and see that this is still the machine that was checked.
 if [ "$dry" = 0 ]; then
     # Beside the place where the files go: /boot holds them once, and what a killed run left is swept by the next one.
-    sweep && mkdir "$incoming" || fail "/boot cannot be written; nothing was changed"
-    trap 'rm -rf "$incoming"' EXIT
+    new_name "$ROOT/boot" peregrine mkdir ||
+        fail "GRUB needs /boot in its present form; by kexec (fly --by kexec) nothing is installed; nothing was changed"
+    sweep && mkdir "$work" || fail "/boot cannot be written; nothing was changed"
+    trap 'rm -rf "$work"; [ -d "$before" ] || rm -rf "$home"' EXIT
     trap 'exit 1' HUP INT TERM
-    take_line > "$incoming/settings" && cat > "$incoming/kernel" &&
-        [ "$(hash_of "$incoming/kernel")" = "$kernel_hash" ] &&
-        [ "$(hash_of "$incoming/settings")" = "$settings_hash" ] ||
+    take_line > "$work/settings" && cat > "$work/kernel" &&
+        [ "$(hash_of "$work/kernel")" = "$kernel_hash" ] &&
+        [ "$(hash_of "$work/settings")" = "$settings_hash" ] ||
         fail "the files arrived damaged, or /boot is full; nothing was changed"
     point
 fi
@@ -34,12 +36,12 @@ uuid=$("$prefix-probe" --target=fs_uuid "$ROOT/boot") && relative=$("$prefix-mkr
     fail "/boot lies on LVM, RAID or encryption; nothing was changed"
 
 copy_before() {
-    [ ! -d "$home/before" ] || { say "  kept from the first time"; return 0; }
-    mkdir -p "$home" && rm -rf "$home/before.new" && mkdir "$home/before.new" &&
-        copy "$defaults" "$home/before.new/default-grub" &&
-        copy "$grub/grub.cfg" "$home/before.new/grub.cfg" || return 1
-    [ ! -e "$environment" ] || copy "$environment" "$home/before.new/grubenv" || return 1
-    settle "$home" && point && mv "$home/before.new" "$home/before" && settle "$home"
+    [ ! -d "$before" ] || { say "  kept from the first time"; return 0; }
+    mkdir -p "$home" && rm -rf "$before.new" && mkdir "$before.new" &&
+        copy "$defaults" "$before.new/default-grub" &&
+        copy "$grub/grub.cfg" "$before.new/grub.cfg" || return 1
+    [ ! -e "$environment" ] || copy "$environment" "$before.new/grubenv" || return 1
+    settle "$home" && point && mv "$before.new" "$before" && settle "$home"
 }
 is_private() {  # FAT keeps no modes: there chmod succeeds and changes nothing
     case $(stat -c %a "$1") in *00) return 0 ;; esac
@@ -59,12 +61,12 @@ keep_default() {
     ! "$prefix-editenv" "$environment" list | grep -q '^next_entry=' || with_environment unset next_entry
 }
 set_saved() {
-    sed 's/^\([[:blank:]]*\)GRUB_DEFAULT=.*/\1GRUB_DEFAULT=saved/' "$defaults" > "$incoming/defaults" || return 1
-    grep -q '^[[:blank:]]*GRUB_DEFAULT=saved$' "$incoming/defaults" || {
-        [ -z "$(tail -c 1 "$incoming/defaults")" ] || echo >> "$incoming/defaults"
-        printf 'GRUB_DEFAULT=saved\n' >> "$incoming/defaults"
+    sed 's/^\([[:blank:]]*\)GRUB_DEFAULT=.*/\1GRUB_DEFAULT=saved/' "$defaults" > "$work/defaults" || return 1
+    grep -q '^[[:blank:]]*GRUB_DEFAULT=saved$' "$work/defaults" || {
+        [ -z "$(tail -c 1 "$work/defaults")" ] || echo >> "$work/defaults"
+        printf 'GRUB_DEFAULT=saved\n' >> "$work/defaults"
     }
-    replace "$defaults" < "$incoming/defaults" && [ "$(setting GRUB_DEFAULT)" = saved ]
+    replace "$defaults" < "$work/defaults" && [ "$(setting GRUB_DEFAULT)" = saved ]
 }
 write_entry() {
     {
@@ -86,10 +88,10 @@ END
                     printf '    initrd %s/peregrine/settings\n' "$relative" ;;
         esac
         printf '}\nENTRY\n'
-    } > "$incoming/entry" || return 1
-    if cmp -s "$incoming/entry" "$entry" && [ -x "$entry" ]; then say "  already so"; entry_kept=1; return 0; fi
+    } > "$work/entry" || return 1
+    if cmp -s "$work/entry" "$entry" && [ -x "$entry" ]; then say "  already so"; entry_kept=1; return 0; fi
     rm -f "$entry"          # GRUB's menu is not made again before the new one is there
-    replace "$entry" 755 < "$incoming/entry"
+    replace "$entry" 755 < "$work/entry"
 }
 # The new grub.cfg may differ from the old one in our entry and in the line that sets the default. The part that boots
 # Linux must be the same to the byte, or the machine would be trusted to something that never booted it.
@@ -109,10 +111,10 @@ update() {
     grep -q 'set default="${saved_entry}"' "$made" && grep -q 'set default="${next_entry}"' "$made" ||
         { say "  grub.cfg would not take saved_entry and next_entry"; return 1; }
     case $(variable saved_entry) in peregrine*) say "  saved_entry names Peregrine"; return 1 ;; esac
-    if [ "$accept" = 0 ] && [ "$(linux_part "$made")" != "$(linux_part "$home/before/grub.cfg")" ] &&
+    if [ "$accept" = 0 ] && [ "$(linux_part "$made")" != "$(linux_part "$before/grub.cfg")" ] &&
             [ "$(linux_part "$made")" != "$(linux_part "$grub/grub.cfg")" ]; then
-        linux_part "$made" > "$incoming/new"; linux_part "$grub/grub.cfg" > "$incoming/old"
-        diff "$incoming/old" "$incoming/new" | sed -n 's/^[<>]/    &/p' | sed -n 1,10p >&2
+        linux_part "$made" > "$work/new"; linux_part "$grub/grub.cfg" > "$work/old"
+        diff "$work/old" "$work/new" | sed -n 's/^[<>]/    &/p' | sed -n 1,10p >&2
         say "  grub-mkconfig would change how Linux itself is booted, as above: grub.cfg is older than its sources."
         say "  Run update-grub, reboot to see that Linux still comes up, and install again" \
             "(or say --accept-grub-changes)"
@@ -122,14 +124,14 @@ update() {
         rm -f "$made"
         say "  already so"
     else
-        printf 'grub.cfg %s\ndefault-grub %s\n' "$(hash_of "$made")" "$(hash_of "$defaults")" > "$incoming/installed" &&
-            replace "$home/installed" < "$incoming/installed" &&
+        printf 'grub.cfg %s\ndefault-grub %s\n' "$(hash_of "$made")" "$(hash_of "$defaults")" > "$work/installed" &&
+            replace "$home/installed" < "$work/installed" &&
             replace "$grub/grub.cfg" < "$made" && rm -f "$made"
     fi
 }
 # The menu could not be made: no file of ours may stay for the next update-grub to find.
 withdraw() {
-    rm -f "$entry" "$grub"/.grub.cfg.peregrine-made*
+    rm -f "$entry" "$work"/grub.cfg*
     fail "the entry is withdrawn and grub.cfg is as it was; peregrine uninstall takes back the rest"
 }
 verify() {
@@ -152,9 +154,9 @@ case $default in peregrine*) fail "the default entry is Peregrine; nothing was c
 
 step "disarm grub-reboot" disarm
 step "keep copies of grub.cfg, /etc/default/grub and grubenv in /boot/peregrine/before" copy_before
-step "copy the kernel ($kernel_bytes bytes) to ${kernel#"$ROOT"}" copy_in "$incoming/kernel" "$kernel"
+step "copy the kernel ($kernel_bytes bytes) to ${kernel#"$ROOT"}" copy_in "$work/kernel" "$kernel"
 step "copy the settings ($settings_bytes bytes, mode 0600) to /boot/peregrine/settings" \
-    copy_in "$incoming/settings" "$home/settings"
+    copy_in "$work/settings" "$home/settings"
 if [ "$(setting GRUB_DEFAULT)" = saved ]; then
     say "- /etc/default/grub says GRUB_DEFAULT=saved already"
 else

@@ -173,6 +173,11 @@ writable() {
         ! grep -q '^[^ ]* / [^ ]* ro[, ]' "$ROOT/proc/mounts"
 }
 fact boot-writable writable
+room() {
+    [ -e "$ROOT/boot/peregrine" ] ||
+        case $(kind_of "$ROOT/boot") in ext*) has_room "$ROOT/boot" peregrine ;; esac
+}
+fact boot-room room
 fact fsfreeze command -v fsfreeze
 installed() { [ -s "$ROOT/boot/peregrine/settings" ] && grep -q -e '--id peregrine' "$ROOT$grub/grub.cfg"; }
 fact installed installed

@@ -1,9 +1,16 @@
 # Takes back what install.sh did, in the opposite order, and leaves the files as they were, byte for byte. If others
 # have changed them since, only our part is taken out.
-before=$home/before
+# Linux alone is in the menu now, so GRUB misses nothing of the folder. `before` goes first and at once: without it
+# there is nothing that a next run could restore.
+remove_home() {
+    sweep || return 1
+    [ ! -d "$home" ] || { mkdir "$work" && { [ ! -d "$before" ] || mv "$before" "$work"; } && settle "$home" &&
+        rm -rf "$home" && settle "$ROOT/boot"; }
+}
 
-if [ ! -e "$entry" ] && [ ! -d "$home" ] && ! { [ -n "$grub" ] && grep -q -e '--id peregrine' "$grub/grub.cfg"; }; then
-    [ "$dry" = 1 ] || sweep
+if [ ! -e "$entry" ] && [ ! -d "$before" ] &&
+        ! { [ -n "$grub" ] && grep -q -e '--id peregrine' "$grub/grub.cfg"; }; then
+    [ "$dry" = 1 ] || remove_home
     say "- nothing is installed"
     say "points: $points"
     exit 0
@@ -64,7 +71,6 @@ restore_environment() {
         with_environment unset saved_entry
     fi
 }
-remove_home() { sweep && { [ ! -d "$home" ] || displace "$home"; }; }
 
 step "disarm grub-reboot" disarm
 step "remove GRUB's entry /etc/grub.d/42_peregrine" remove_entry
