@@ -33,7 +33,7 @@
 
 #define NET_COUNTERS_IGMP(X) \
     X(igmp, rx_queries) X(igmp, rx_reports) X(igmp, rx_drop_length) X(igmp, rx_drop_bad_checksum) \
-    X(igmp, rx_drop_ttl) X(igmp, rx_drop_no_alert) X(igmp, rx_drop_group) X(igmp, rx_drop_type) \
+    X(igmp, rx_drop_ttl) X(igmp, rx_drop_group) X(igmp, rx_drop_type) \
     X(igmp, tx_reports) X(igmp, tx_leaves)
 
 #define NET_COUNTERS_UDP(X) \

@@ -399,19 +399,6 @@ static uint64_t max_response_ns(uint8_t code, int version)
     return max_u32(tenths, 1) * TENTH_NS;
 }
 
-static bool has_router_alert(const struct ipv4_packet *packet)
-{
-    ASSERT(packet->header_bytes >= IPV4_HEADER_BYTES_MIN);
-    uint32_t at = IPV4_HEADER_BYTES_MIN;
-    while (at < packet->header_bytes && packet->header[at] != IPV4_OPTION_END) {
-        if (packet->header[at] == IPV4_OPTION_ROUTER_ALERT)
-            return true;
-        /* The options have been checked: net/ip/ipv4.c. */
-        at += packet->header[at] == IPV4_OPTION_NOP ? 1 : packet->header[at + 1];
-    }
-    return false;
-}
-
 /* Adds the sources of a query to those that an answer will be about. More than there is room for make it an answer
  * about the group, which wants all sources. */
 static void sources_add(struct igmp_group *group, const uint8_t *sources, uint32_t count)
@@ -482,10 +469,6 @@ static void query_accept(struct net_ip *ip, const struct ipv4_packet *packet, ui
     int version = query_version(packet);
     if (version == 0) {
         IP_COUNT(ip, igmp_rx_drop_length);
-        return;
-    }
-    if (version != 1 && !has_router_alert(packet)) { /* RFC 9776 §5.2, §9.1 */
-        IP_COUNT(ip, igmp_rx_drop_no_alert);
         return;
     }
     uint32_t address = version == 1 ? 0 : load_be32(&query->head.group); /* RFC 1112: ignored in version 1 */
