@@ -363,6 +363,7 @@ __attribute__((noinline)) static void borrowed_take_back(uint64_t now_ns)
         tcp_read_done(own.stack, own.read_connection, own.read_bytes, now_ns);
     own.read_connection = -1;
     own.borrowed = false;
+    udp_answered(&own.stack->ip);
 }
 
 __attribute__((noinline)) static bool event_datagram(struct transport_event *event)

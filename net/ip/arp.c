@@ -54,6 +54,18 @@ const uint8_t *arp_known(const struct net_ip *ip, uint32_t next_hop)
     return entry != NULL && has_mac(entry) ? entry->mac : NULL;
 }
 
+/* Returns true if an initiated packet has gone there not long ago. */
+static bool is_kept(const struct arp_entry *entry, uint64_t now_ns)
+{
+    return entry->initiated && now_ns - entry->initiated_ns < ARP_KEPT_NS;
+}
+
+bool arp_is_chosen(const struct net_ip *ip, uint32_t next_hop, uint64_t now_ns)
+{
+    const struct arp_entry *entry = arp_peek(ip, next_hop);
+    return entry != NULL && is_kept(entry, now_ns);
+}
+
 bool arp_has_failed(const struct net_ip *ip, uint32_t next_hop)
 {
     const struct arp_entry *entry = arp_peek(ip, next_hop);
@@ -86,12 +98,6 @@ static bool is_needed(const struct net_ip *ip, const struct arp_entry *entry)
     return false;
 }
 
-/* Returns true if an initiated packet has gone there not long ago. */
-static bool is_kept(const struct arp_entry *entry, uint64_t now_ns)
-{
-    return entry->initiated && now_ns - entry->initiated_ns < ARP_KEPT_NS;
-}
-
 static bool is_in_use(const struct net_ip *ip, const struct arp_entry *entry, uint64_t now_ns)
 {
     return now_ns - entry->used_ns < ARP_FRESH_NS || is_needed(ip, entry);
@@ -100,7 +106,7 @@ static bool is_in_use(const struct net_ip *ip, const struct arp_entry *entry, ui
 static void entry_used(struct arp_entry *entry, bool initiated, uint64_t now_ns)
 {
     entry->used_ns = now_ns;
-    if (initiated) {
+    if (initiated || is_kept(entry, now_ns)) {
         entry->initiated = true;
         entry->initiated_ns = now_ns;
     }

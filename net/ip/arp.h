@@ -20,7 +20,7 @@ enum {
     ARP_SPARE_COUNT = 16,       /* entries without a connection: servers between two games, strangers */
     ARP_CHAIN_COUNT = 64,       /* four or five entries each if 256 connections have their own neighbours */
     ARP_HELD_COUNT_MAX = 16,    /* packets that wait for an answer: the SYNs of a player */
-    ARP_HELD_STRANGERS_MAX = 8, /* the part of them for strangers */
+    ARP_HELD_STRANGERS_MAX = 8, /* the part of them for strangers and our datagrams */
     ARP_REQUEST_COUNT_MAX = 3,  /* unanswered ones before the neighbour is called unreachable (Linux: 3) */
 };
 /* Entries of a stack with `connections` connections. */
@@ -30,7 +30,7 @@ enum {
      + ARP_SPARE_COUNT)
 #define ARP_REQUEST_INTERVAL_NS NS_PER_S /* RFC 1122 §2.3.2.1: at most one a second */
 #define ARP_FRESH_NS            UINT64_C(30000000000)
-#define ARP_KEPT_NS             UINT64_C(600000000000) /* after the last initiated packet: a server between two games */
+#define ARP_KEPT_NS             UINT64_C(600000000000) /* after the last packet: a server between games */
 #define ARP_DEFEND_INTERVAL_NS  UINT64_C(10000000000)  /* RFC 5227 §1.1: DEFEND_INTERVAL */
 
 enum arp_state {
@@ -48,7 +48,7 @@ struct arp_entry {
     uint16_t connection_count; /* connections that copy `mac` into their frames */
     uint16_t next;             /* in the chain: index plus 1; 0: none */
     bool initiated;            /* an initiated packet has gone there */
-    uint64_t initiated_ns;     /* the time of the last one */
+    uint64_t initiated_ns;     /* the time of the last one, or of an answer before ARP_KEPT_NS were over */
     uint64_t confirmed_ns;
     uint64_t used_ns;
     uint64_t next_request_ns; /* the earliest time of the next request; UINT64_MAX: none */
@@ -100,6 +100,9 @@ const uint8_t *arp_lookup(struct net_ip *ip, uint32_t next_hop, bool initiated, 
 
 /* Returns the address of a neighbour if it is known, else NULL. Asks nobody. */
 const uint8_t *arp_known(const struct net_ip *ip, uint32_t next_hop);
+
+/* Returns true if a packet that we initiated has gone to a neighbour in the last ARP_KEPT_NS. */
+bool arp_is_chosen(const struct net_ip *ip, uint32_t next_hop, uint64_t now_ns);
 
 /* Returns true if a neighbour has not answered its requests. */
 bool arp_has_failed(const struct net_ip *ip, uint32_t next_hop);

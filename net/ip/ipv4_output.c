@@ -51,7 +51,7 @@ bool ipv4_output_send(struct net_ip *ip, struct tx_buffer *buffer, const struct 
         arp_doubt(ip, next_hop, now_ns);
     bool answers_on_link = output->link_destination != NULL && next_hop == output->destination
                            && (output->link_destination[0] & ETHERNET_GROUP_BIT_MASK) == 0;
-    if (answers_on_link && known == NULL) {
+    if (answers_on_link && known == NULL && !arp_is_chosen(ip, next_hop, now_ns)) {
         memcpy(ethernet->destination, output->link_destination, NETDEV_MAC_BYTES);
         return ethernet_send(ip, buffer, frame_bytes, 0, 0);
     }

@@ -25,6 +25,18 @@ bool udp_bind(struct net_ip *ip, uint16_t port)
     return true;
 }
 
+/* Remembers the way that an answer goes back. */
+static void latest_set(struct udp *udp, const struct udp_datagram *datagram, const uint8_t *mac, uint64_t now_ns)
+{
+    udp->latest_source = datagram->source;
+    udp->latest_source_port = datagram->source_port;
+    udp->latest_port = datagram->destination_port;
+    udp->latest_ns = now_ns;
+    memcpy(udp->latest_mac, mac, NETDEV_MAC_BYTES);
+}
+
+void udp_answered(struct net_ip *ip) { ip->udp.latest_source = 0; }
+
 bool udp_accept(struct net_ip *ip, const struct ipv4_packet *packet, uint64_t now_ns, struct udp_datagram *datagram)
 {
     const struct udp_wire *wire = (const struct udp_wire *)packet->payload;
@@ -60,10 +72,7 @@ bool udp_accept(struct net_ip *ip, const struct ipv4_packet *packet, uint64_t no
             icmp_error_send(ip, packet, ICMP_UNREACHABLE, ICMP_CODE_PORT_UNREACHABLE, now_ns);
         return false;
     }
-    ip->udp.latest_source = packet->link_source != NULL ? packet->source : 0;
-    ip->udp.latest_ns = now_ns;
-    if (packet->link_source != NULL)
-        memcpy(ip->udp.latest_mac, packet->link_source, NETDEV_MAC_BYTES);
+    latest_set(&ip->udp, datagram, packet->link_source, now_ns);
     return true;
 }
 
@@ -110,9 +119,7 @@ bool udp_fast_receive(struct net_ip *ip, const struct frame *frame, uint64_t now
     datagram->source_port = load_be16(&wire->source_port);
     datagram->destination_port = port;
     datagram->payload = (struct bytes){ (const uint8_t *)(wire + 1), bytes - sizeof *wire };
-    ip->udp.latest_source = source;
-    ip->udp.latest_ns = now_ns;
-    memcpy(ip->udp.latest_mac, at + NETDEV_MAC_BYTES, NETDEV_MAC_BYTES);
+    latest_set(&ip->udp, datagram, at + NETDEV_MAC_BYTES, now_ns);
     return true;
 }
 
@@ -139,11 +146,22 @@ static void udp_write(uint8_t *at, const struct ipv4_output *output, uint16_t fr
     store_be16(&wire->checksum, checksum != 0 ? checksum : 0xffff); /* RFC 768: 0 would mean "none" */
 }
 
+/* Protects the neighbour that a request of ours goes to as a TCP peer is protected. Strangers cannot take its entry,
+ * and no datagram in its name leads the next request elsewhere. */
+static void neighbour_choose(struct net_ip *ip, uint32_t address, uint64_t now_ns)
+{
+    uint32_t next_hop;
+    if (ipv4_address_is_unicast(address) && !ipv4_is_broadcast(ip, address) && ipv4_next_hop(ip, address, &next_hop))
+        arp_lookup(ip, next_hop, true, now_ns);
+}
+
 bool udp_send_from(struct net_ip *ip, uint32_t source, uint16_t from_port, uint32_t address, uint16_t port,
                    const void *data, size_t bytes, uint64_t now_ns)
 {
     bool dhcp = from_port == DHCP_CLIENT_PORT;
-    bool answers = address == ip->udp.latest_source && now_ns - ip->udp.latest_ns < ARP_FRESH_NS;
+    const struct udp *udp = &ip->udp;
+    bool answers = address == udp->latest_source && port == udp->latest_source_port && from_port == udp->latest_port
+                   && now_ns - udp->latest_ns < ARP_FRESH_NS;
     uint16_t udp_bytes = (uint16_t)(sizeof(struct udp_wire) + bytes);
     const struct ipv4_output output = {
         .source = source,
@@ -151,8 +169,10 @@ bool udp_send_from(struct net_ip *ip, uint32_t source, uint16_t from_port, uint3
         .protocol = IPV4_PROTOCOL_UDP,
         .id = ip->ipv4_id++,
         .initiated = dhcp,
-        .link_destination = answers ? ip->udp.latest_mac : NULL,
+        .link_destination = answers ? udp->latest_mac : NULL,
     };
+    if (!answers && !dhcp)
+        neighbour_choose(ip, address, now_ns);
     bool sent = false;
     if (udp_bytes <= ipv4_payload_room(ip)) {
         struct tx_buffer *buffer = ethernet_send_begin(ip);

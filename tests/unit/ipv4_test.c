@@ -793,13 +793,20 @@ TEST(strangers_do_not_evict_the_gateway)
     tcp_abort(stack, id, now_ns);
 }
 
+/* Answers a stranger whose hardware address is not known. */
+static void answer_send(uint32_t address)
+{
+    const struct ipv4_output output = { .source = ADDRESS, .destination = address, .protocol = IPV4_PROTOCOL_UDP };
+    ipv4_output_copy(&stack->ip, &output, (const uint8_t *)"answer", 6, now_ns);
+}
+
 /* Sends packets for many missing neighbours. The gateway's entry stays, and a live neighbour still gets an entry. */
 TEST(requests_do_not_evict_the_gateway)
 {
     arp_give(2, GATEWAY, ADDRESS, their_mac);
     for (uint32_t i = 0; i < 100; i++) {
         now_ns += 1000000;
-        udp_send(&stack->ip, 1, 0x0a000064 + i, 2, "x", 1, now_ns);
+        answer_send(0x0a000064 + i);
         drain();
     }
     assert_non_null(arp_known(&stack->ip, GATEWAY));
@@ -872,6 +879,123 @@ TEST(datagram_is_answered_without_arp_while_it_is_fresh)
     assert_memory_equal(frame, new_mac, 6);
 }
 
+/* Sends to a server on the link, as syslog does. A neighbour tries to get the requests without an ARP packet about the
+ * server. Strangers' ARP requests take the other entries. Datagrams in the server's name come from his own
+ * address. With `first` the first datagram comes before our first request. */
+static void server_is_impersonated(bool first)
+{
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    udp_bind(&stack->ip, 4000);
+    if (first)
+        datagram_give(NEIGHBOUR, new_mac);
+    udp_answered(&stack->ip);
+    drain();
+    assert_true(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, "x", 1, now_ns));
+    datagram_give(NEIGHBOUR, new_mac);
+    assert_true(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, "x", 1, now_ns)); /* taken for an answer, and waits too */
+    const struct arp_wire *arp = arp_taken(NULL);
+    assert_non_null(arp);
+    assert_int_equal(load_be32(&arp->target_address), NEIGHBOUR);
+    assert_int_equal(netdev_memory_take(&device, frame), 0);
+    arp_give(2, NEIGHBOUR, ADDRESS, their_mac);
+    drain();
+    for (int round = 0; round < 30; round++) { /* 12 minutes of forged datagrams: longer than an entry is kept */
+        now_ns += 25 * S;
+        for (uint32_t i = 0; i < 1000; i++)
+            arp_give(1, 0x0a000001 + i % 250, ADDRESS, new_mac);
+        datagram_give(NEIGHBOUR, new_mac);
+        drain();
+        assert_true(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, "x", 1, now_ns));
+        while (netdev_memory_take(&device, frame) != 0)
+            if (load_be16(frame + 12) == ETHERNET_TYPE_IPV4)
+                assert_memory_equal(frame, their_mac, 6);
+        arp_give(2, NEIGHBOUR, ADDRESS, their_mac); /* the server answers ARP */
+    }
+}
+
+TEST(server_that_we_ask_is_not_impersonated_by_datagrams) { server_is_impersonated(false); }
+TEST(server_that_we_ask_is_not_impersonated_before_the_first_request) { server_is_impersonated(true); }
+
+/* Only the way back is an answer. Another port at either end makes the datagram a request of ours, and so does an event
+ * that is over. */
+TEST(datagram_that_goes_another_way_than_back_is_a_request)
+{
+    static const struct {
+        uint16_t from_port, to_port;
+        bool later, request;
+    } rows[] = {
+        { 4000, 5000, false, false }, { 4000, 514, false, true }, { 514, 5000, false, true }, { 4000, 5000, true, true }
+    };
+    udp_bind(&stack->ip, 4000);
+    for (uint32_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        datagram_give(NEIGHBOUR + i, their_mac);
+        if (rows[i].later)
+            udp_answered(&stack->ip);
+        assert_true(udp_send(&stack->ip, rows[i].from_port, NEIGHBOUR + i, rows[i].to_port, "x", 1, now_ns));
+        assert_int_equal(arp_is_chosen(&stack->ip, NEIGHBOUR + i, now_ns), rows[i].request);
+    }
+}
+
+/* Takes a datagram in fragments after one of another sender. Its answer goes where its last fragment came from. */
+TEST(reassembled_datagram_is_answered_where_it_came_from)
+{
+    static const struct piece pieces[2] = { { 0, 16, true }, { 16, 8, false } };
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    udp_bind(&stack->ip, 4000);
+    datagram_give(NEIGHBOUR + 1, new_mac);
+    datagram_fill(24);
+    fragment_give(9, datagram, pieces[0], IPV4_PROTOCOL_UDP);
+    fragment_give(9, datagram, pieces[1], IPV4_PROTOCOL_UDP);
+    drain();
+    assert_true(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, "x", 1, now_ns));
+    assert_int_not_equal(netdev_memory_take(&device, frame), 0);
+    assert_int_equal(load_be16(frame + 12), ETHERNET_TYPE_IPV4);
+    assert_memory_equal(frame, their_mac, 6);
+    assert_false(arp_is_chosen(&stack->ip, NEIGHBOUR, now_ns));
+}
+
+/* Sends the longest datagram that fits the MTU, and one byte more. */
+TEST(datagram_of_exactly_the_mtu_leaves)
+{
+    static const uint8_t data[1473];
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    datagram_give(NEIGHBOUR, their_mac);
+    udp_bind(&stack->ip, 4000);
+    datagram_give(NEIGHBOUR, their_mac);
+    drain();
+    assert_true(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, data, 1472, now_ns));
+    assert_int_equal(netdev_memory_take(&device, frame), 1514);
+    assert_false(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, data, 1473, now_ns));
+    assert_int_equal(stack->ip.counters.udp_tx_drop, 1);
+}
+
+/* RFC 768: Chooses data so that the sum is 0. 0 in the field would say that there is no checksum. */
+TEST(checksum_of_zero_is_written_as_ones)
+{
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX], data[2] = { 0 };
+    udp_bind(&stack->ip, 4000);
+    for (int round = 0; round < 2; round++) {
+        datagram_give(NEIGHBOUR, their_mac);
+        drain();
+        assert_true(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, data, sizeof data, now_ns));
+        assert_int_equal(netdev_memory_take(&device, frame), 14 + 20 + 8 + 2);
+        memcpy(data, frame + 40, 2); /* the sum without the data: with them it is 0 */
+    }
+    assert_int_equal(load_be16(frame + 40), 0xffff);
+}
+
+static void begin_with_dhcp(void) { begin_at(0, 0, 0); }
+
+/* Gets a datagram for no port while there is no address: DHCP may be on its way, and nobody may be answered. */
+TEST_AFTER(begin_with_dhcp, datagram_before_there_is_an_address_gets_no_error)
+{
+    turn(); /* the DISCOVER */
+    uint64_t before = stack->ip.counters.ipv4_tx_datagrams;
+    datagram_give(NEIGHBOUR, their_mac);
+    assert_int_equal(stack->ip.counters.udp_rx_drop_no_port, 1);
+    assert_int_equal(stack->ip.counters.ipv4_tx_datagrams, before); /* none without a route either */
+}
+
 /* Opens a connection to the server again after packets of strangers. The server's MAC is still known. */
 TEST(strangers_do_not_evict_a_server)
 {
@@ -883,7 +1007,7 @@ TEST(strangers_do_not_evict_a_server)
     for (uint32_t i = 0; i < 2000; i++) {
         now_ns += 1000000;
         arp_give(1, 0x0a000064 + i % 100, ADDRESS, new_mac);
-        udp_send(&stack->ip, 1, 0x0a000032 + i % 50, 2, "x", 1, now_ns);
+        answer_send(0x0a000032 + i % 50);
         drain();
     }
     assert_memory_equal(arp_known(&stack->ip, server), their_mac, 6);
@@ -893,7 +1017,7 @@ TEST(strangers_do_not_evict_a_server)
 TEST(server_gets_an_entry_in_a_table_full_of_strangers)
 {
     for (uint32_t i = 0; i < 200; i++)
-        udp_send(&stack->ip, 1, 0x0a000020 + i, 2, "x", 1, now_ns);
+        answer_send(0x0a000020 + i);
     drain();
     assert_true(tcp_connect(stack, NEIGHBOUR, 80, 0, NULL, now_ns) >= 0);
     const struct arp_wire *arp = arp_taken(NULL);
