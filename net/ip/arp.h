@@ -48,7 +48,7 @@ struct arp_entry {
     uint16_t connection_count; /* connections that copy `mac` into their frames */
     uint16_t next;             /* in the chain: index plus 1; 0: none */
     bool initiated;            /* an initiated packet has gone there */
-    uint64_t initiated_ns;     /* the time of the last one, or of an answer before ARP_KEPT_NS were over */
+    uint64_t initiated_ns;     /* the time of the last one; an answer within ARP_KEPT_NS counts */
     uint64_t confirmed_ns;
     uint64_t used_ns;
     uint64_t next_request_ns; /* the earliest time of the next request; UINT64_MAX: none */

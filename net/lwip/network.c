@@ -73,7 +73,7 @@ bool network_has_neighbour(uint32_t address)
 
 /* ---- Addresses ---- */
 
-/* Enters the gateway's address of the settings as if the gateway had answered: lwIP's own static entries hold for good,
+/* Enters the latest address of the gateway of gwmac= as if the gateway had answered: lwIP's own static entries hold for good,
  * whatever the gateway says later. */
 static void gateway_enter(void)
 {
@@ -97,9 +97,23 @@ static void gateway_enter(void)
     ASSERT(network_has_neighbour(config.gateway));
 }
 
-static void network_configure(uint32_t address, uint32_t mask, uint32_t gateway, uint16_t mtu_bytes)
+void network_keep_gateway(void)
 {
     static const uint8_t none[NETDEV_MAC_BYTES];
+    ip4_addr_t gateway = { lwip_htonl(network.gateway) };
+    struct eth_addr *mac;
+    const ip4_addr_t *known;
+    if (network.address == 0 || network.gateway == 0 || network.gateway != config.gateway
+        || memcmp(config.gateway_mac, none, sizeof none) == 0)
+        return;
+    if (etharp_find_addr(&interface, &gateway, &mac, &known) >= 0)
+        memcpy(config.gateway_mac, mac->addr, NETDEV_MAC_BYTES);
+    else
+        gateway_enter();
+}
+
+static void network_configure(uint32_t address, uint32_t mask, uint32_t gateway, uint16_t mtu_bytes)
+{
     network.address = address;
     network.mask = mask;
     network.gateway = gateway;
@@ -116,9 +130,7 @@ static void network_configure(uint32_t address, uint32_t mask, uint32_t gateway,
     ip4_addr_t a = { lwip_htonl(address) }, m = { lwip_htonl(mask) }, g = { lwip_htonl(gateway) };
     netif_set_addr(&interface, &a, &m, &g); /* announces a new address by ARP; aborts connections of the old address */
 
-    if (gateway != 0 && gateway == config.gateway && memcmp(config.gateway_mac, none, sizeof none) != 0
-        && !network_has_neighbour(gateway))
-        gateway_enter();
+    network_keep_gateway();
 }
 
 /* Returns the prefix length of a mask of leading ones. A popcount would call libgcc, which the kernel does not link. */

@@ -84,6 +84,10 @@ bool network_init(const struct transport_config *config, uint64_t now_ns);
 void network_poll(uint64_t now_ns);
 uint64_t network_next_deadline_ns(void);
 
+/* Enters the gateway of gwmac= again if its entry has grown too old, at the address that it had last: some gateways
+ * forward and answer no ARP. Call once a second, after lwIP's own ageing. */
+void network_keep_gateway(void);
+
 /* Returns true if packets to an address have a route. */
 bool network_has_route(uint32_t address);
 

@@ -105,6 +105,7 @@ void timers_run(uint64_t now_ns)
     }
     if (now_ns >= second_due_ns) { /* ARP_TMR_INTERVAL and IP_TMR_INTERVAL */
         etharp_tmr();
+        network_keep_gateway();
         ip_reass_tmr();
         second_due_ns = now_ns + NS_PER_S;
     }
