@@ -1,5 +1,6 @@
 """tools/contest/store.py and its users: replica, replay, export, restart."""
 import csv
+import fcntl
 import json
 import os
 import random
@@ -7,8 +8,10 @@ import re
 import resource
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 import tracemalloc
@@ -232,6 +235,9 @@ def test_a_client_that_takes_no_responses_fills_no_memory(path):
         connection = next(iter(server.connections))
         wait_for(lambda: connection.writing and connection.pending == 0)
         assert connection.outbox_bytes < 10_000
+        held = struct.unpack("I", fcntl.ioctl(connection.sock, termios.TIOCOUTQ, bytes(4)))[0]
+        waits = struct.unpack("I", fcntl.ioctl(connection.sock, termios.FIONREAD, bytes(4)))[0]
+        assert held + waits < 512 << 10, "TCP holds too much of one connection"
         turns, turn = [], server.turn
         server.turn = lambda wait_s: (turns.append(1), turn(wait_s))
         time.sleep(1)
@@ -302,6 +308,7 @@ def test_the_lock_of_the_board_is_reported_as_its_own(path):
             stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         connection.execute("SELECT * FROM meta").fetchall()
         assert store.lock_holder(path) == "another program"     # nobody
+        assert store.process_name(0) == "process 0"             # of another user, hidden
         child.stdout.readline()
         assert store.lock_holder(path) == "the board of this server"
         child.stdin.close()

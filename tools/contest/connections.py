@@ -21,6 +21,7 @@ OUTBOX_BYTES_MAX = 64 << 10         # for a slow reader, besides TCP's buffer an
 CONNECTION_COUNT_MAX = 1000         # below the poll's 1023 events a turn
 ACCEPTS_A_TURN = 4
 RECEIVE_BYTES = 64 << 10            # SO_RCVBUF: bytes of a connection that wait in TCP
+RESPONSE_BYTES = 64 << 10           # SO_SNDBUF: responses that nobody reads; the digits have Linux' own bound
 LINGER_S = 2.0
 SPLIT_GAP_S = 0.0005
 
@@ -149,6 +150,8 @@ class Connections:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)       # inherited: stamps from the first segment on
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)     # inherited, too
+        if kind != "input":
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, RESPONSE_BYTES)
         sock.bind((self.options.bind, port))
         sock.listen(128)
         self.loop.poll.register(sock, select.EPOLLIN)

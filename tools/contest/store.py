@@ -172,11 +172,17 @@ def lock_holder(path):
             locks = [line.split() for line in file if "POSIX" in line and "->" not in line]
         for _, _, _, kind, pid, place, first, last in locks:
             if kind == "WRITE" and place.split(":")[2] == inode and int(first) <= WRITE_LOCK_BYTE <= int(last):
-                with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                    name, _, rest = file.read().partition("(")[2].rpartition(")")
-                return "the board of this server" if rest.split()[1] == str(os.getpid()) else \
-                    f"process {pid} ({ascii(name)[1:-1]})"
+                return process_name(pid)
     return "another program"
+
+
+def process_name(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            name, _, rest = file.read().partition("(")[2].rpartition(")")
+    except OSError:                 # hidden, as from the service
+        return f"process {pid}"
+    return "the board of this server" if rest.split()[1] == str(os.getpid()) else f"process {pid} ({ascii(name)[1:-1]})"
 
 
 def last_seq(connection):
