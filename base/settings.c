@@ -227,12 +227,40 @@ static void fail_word(struct settings *s, const char *source, struct bytes word,
     settings_fail(s, "settings, %s: \"%s\": %s", source, quote(word, quoted), reason);
 }
 
-/*@ requires readable(key); assigns s->error[0 .. SETTINGS_ERROR_BYTES_MAX - 1]; */
-static void fail_key(struct settings *s, const char *source, struct bytes key)
+/* Says where a word stands that may be a part of a secret, such as a password with a blank. */
+/*@ requires before == \null || \valid_read(before); assigns s->error[0 .. SETTINGS_ERROR_BYTES_MAX - 1]; */
+static void fail_hidden(struct settings *s, const char *source, const struct setting *before, size_t bytes,
+                        const char *reason, const char *program)
+{
+    settings_fail(s, "settings, %s: %s%s%s (%zu bytes, not shown): %s%s", source, before ? "the word after " : "a word",
+                  before ? before->name : "", before ? "=" : "", bytes, reason, program);
+}
+
+/* Returns true if a text looks like the name of a key, and not like a key to the machine. */
+/*@ requires readable(name); assigns \result \from name, name.data[0 .. name.count - 1]; */
+static bool looks_like_name(struct bytes name)
+{
+    enum { NAME_BYTES_MAX = 20 };
+    bool good = name.count > 0 && name.count <= NAME_BYTES_MAX;
+    for (size_t i = 0; good && i < name.count; i++) {
+        uint8_t c = name.data[i], lower = c | 0x20;
+        good = (lower >= 'a' && lower <= 'z') || (i > 0 && (c == '.' || (c >= '0' && c <= '9')));
+    }
+    return good;
+}
+
+/*@ requires readable(name) && (before == \null || \valid_read(before));
+    assigns s->error[0 .. SETTINGS_ERROR_BYTES_MAX - 1]; */
+static void fail_key(struct settings *s, const char *source, const struct setting *before, struct bytes name,
+                     size_t bytes)
 {
     char quoted[QUOTE_BYTES_MAX + 4];
-    settings_fail(s, "settings, %s: \"%s\": there is no such key%s%s", source, quote(key, quoted),
-                  s->program ? " in the program " : "", s->program ? s->program : "");
+    const char *reason = s->program ? "there is no such key in the program " : "there is no such key";
+    const char *program = s->program ? s->program : "";
+    if ((before && before->secret) || !looks_like_name(name))
+        fail_hidden(s, source, before, bytes, reason, program);
+    else
+        settings_fail(s, "settings, %s: \"%s\": %s%s", source, quote(name, quoted), reason, program);
 }
 
 /*@ assigns s->error[0 .. SETTINGS_ERROR_BYTES_MAX - 1]; */
@@ -355,8 +383,11 @@ void settings_begin(struct settings *s, const struct settings_table *const table
 
 /* ---- words ---- */
 
-/*@ requires readable(word) && word.count > 0; assigns *s; */
-static void add_word(struct settings *s, const char *source, struct bytes word, bool first)
+/* Returns the word's row, or NULL. `before`: the row of the word before on the same line, or NULL. */
+/*@ requires readable(word) && word.count > 0 && (before == \null || \valid_read(before)); assigns *s;
+    assigns \result \from *s, word; */
+static const struct setting *add_word(struct settings *s, const char *source, struct bytes word, bool first,
+                                      const struct setting *before)
 {
     struct bytes value = word, name;
     size_t t, i;
@@ -366,7 +397,7 @@ static void add_word(struct settings *s, const char *source, struct bytes word, 
         bool seen = s->seen[t] & BIT(i);
         s->seen[t] |= BIT(i);
         if (row->kind == SETTING_FOREIGN)
-            return;
+            return row;
         if (!value.data) {
             fail_word(s, source, word, "this key needs a value: key=value");
         } else if (seen && !row->repeats) {
@@ -376,15 +407,16 @@ static void add_word(struct settings *s, const char *source, struct bytes word, 
             if (refusal.reason)
                 fail_value(s, source, row, value, refusal);
         }
-        return;
+        return row;
     }
     /* Some loaders put the image's path in front: QEMU, kexec and GRUB by their multiboot forms. */
     if (first && !value.data && (word.data[0] == '/' || word.data[0] == '('))
-        return;
+        return NULL;
     if (value.data)
-        fail_key(s, source, name.count ? name : word);
+        fail_key(s, source, before, name, word.count);
     else
-        fail_word(s, source, word, "not a key=value word");
+        fail_hidden(s, source, before, word.count, "not a key=value word; values have no blanks", "");
+    return NULL;
 }
 
 /*@ assigns \nothing; ensures \result <==> c == ' ' || '\t' <= c <= '\r'; */
@@ -395,12 +427,14 @@ void settings_add(struct settings *s, const char *source, const char *text, size
     ASSERT(s->table_count > 0);
     size_t at = 0;
     bool first = true;
+    const struct setting *before = NULL;
     if (s->table_wrong)
         return;
-    /*@ loop invariant at <= bytes; loop assigns at, first, *s; */
+    /*@ loop invariant at <= bytes; loop assigns at, first, before, *s; */
     while (at < bytes && text[at]) {
         if (is_space(text[at])) {
-            at++;
+            if (text[at++] == '\n')
+                before = NULL;
         } else if (text[at] == '#') {
             /*@ loop invariant at <= bytes; loop assigns at; loop variant bytes - at; */
             while (at < bytes && text[at] && text[at] != '\n')
@@ -410,7 +444,7 @@ void settings_add(struct settings *s, const char *source, const char *text, size
             /*@ loop invariant from <= at <= bytes; loop assigns at; loop variant bytes - at; */
             while (at < bytes && text[at] && !is_space(text[at]))
                 at++;
-            add_word(s, source, (struct bytes){ (const uint8_t *)text + from, at - from }, first);
+            before = add_word(s, source, (struct bytes){ (const uint8_t *)text + from, at - from }, first, before);
             first = false;
         }
     }

@@ -68,10 +68,16 @@ def run_command(program, commands, run, words):
     if words[0] not in commands:
         print(f"{program}: '{words[0]}' is no command\n{usage}", end="", file=sys.stderr)
         return 2
+    return until_enough(lambda: run(words[0], words[1:]))
+
+
+def until_enough(run):
+    """Calls `run`, and returns its exit status. If the reader of our output has enough, as `head`, that ends the
+    program without a word."""
     try:
-        status = run(words[0], words[1:])
+        status = run()
         sys.stdout.flush()
         return status
-    except BrokenPipeError:         # the reader of our output has enough
+    except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

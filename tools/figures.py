@@ -10,7 +10,7 @@ import json
 import pathlib
 import sys
 
-from command_line import add_version
+from command_line import add_version, until_enough
 from lints import rooms as rules
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -208,4 +208,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_enough(main))

@@ -18,7 +18,7 @@ import textwrap
 from dataclasses import dataclass
 
 import figures
-from command_line import add_version
+from command_line import add_version, until_enough
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 OTHERS_MAX = 0.05       # processors busy with other work; less counts as an idle machine
@@ -328,4 +328,4 @@ def main(words=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_enough(main))

@@ -104,8 +104,8 @@ def check_keys(values):
     """Raises BadValue for a key in SETTINGS= that the game sets itself."""
     ours = [*GAME_KEYS, *(["ip", "gw"] if values["NET"] == "tap" else [])]
     for word in values["SETTINGS"].split():
-        if word.partition("=")[0] in ours:
-            raise BadValue(f"SETTINGS: {word}: `make run` sets {', '.join(ours[:-1])} and {ours[-1]} itself; "
+        if (key := word.partition("=")[0]) in ours:
+            raise BadValue(f"SETTINGS: {key}=: `make run` sets {', '.join(ours[:-1])} and {ours[-1]} itself; "
                            f"n and m are those of ROUND=")
 
 

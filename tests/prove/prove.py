@@ -30,7 +30,7 @@ SETTINGS_SLEVELS = ("prove_state_begin:50,settings_begin:200,set_value:200,numbe
                     "set_blackbox:5000,set_capture:2000,set_test_methods:2000,set_m:5000")
 # A part of a value keeps its own length if text_split is read in its callers. The messages have a proof of their own.
 SETTINGS_OPTIONS = ("-inline-calls", "text_split,find",
-                    "-eva-use-spec", "fail_value,fail_word,fail_key,fail_row,mistake_in_row,text_address",
+                    "-eva-use-spec", "fail_value,fail_word,fail_hidden,fail_key,fail_row,mistake_in_row,text_address",
                     "-eva-split-return-function", "text_is:0,text_skip:0,text_number:0,number_fits:0")
 
 # One row for each proof: its title, the product's files, the functions whose paths Eva keeps apart and their number,

@@ -26,7 +26,7 @@ def gg(*words):
 @pytest.mark.parametrize("words, code, quoted", [
     (("127.0.0.1",), 2, "--key"), (("127.0.0.1", "--key", "short"), 2, "8 to 64 bytes, this one has 5"),
     (("127.0.0.1", "--key", "0xqq"), 2, "not hexadecimal"), (("127.0.0.1", "--key-file", "/nowhere"), 2, "/nowhere"),
-    (("127.0.0.1", "--key-file", "/dev/null"), 2, "/dev/null: no key"),
+    (("127.0.0.1", "--key-file", "/dev/null"), 2, "/dev/null: there is no key="),
     (("127.0.0.1", *KEY, "--port", "0"), 2, "--port: '0'"),
     (("127.0.0.1", *KEY, "--port", "x"), 2, "'x' is not a number"),
     (("127.0.0.1", *KEY, "--timeout", "inf"), 2, "--timeout: 'inf'"),
@@ -34,7 +34,7 @@ def gg(*words):
     (("127.0.0.1", *KEY, "--attempts", "0"), 2, "--attempts: '0'"),
     (("127.0.0.1", *KEY, "--set", "x" * 193), 2, "'xxx"),
     (("127.0.0.1", *KEY, "--set", ""), 2, "''"),
-    (("127.0.0.1", "--key-file", __file__), 2, f"--key-file {__file__}: a key"),
+    (("127.0.0.1", "--key-file", __file__), 2, f"{__file__}: a word ("),
     (("127.0.0.1", *KEY, "--set", b"m+=\xff", "--timeout", "0.01", "--port", "1"), 1, "127.0.0.1, UDP port 1"),
     (("a..b", *KEY), 1, "'a..b'"),
     (("255.255.255.255", *KEY), 1, "255.255.255.255"),
@@ -58,11 +58,11 @@ def test_the_manual_page_has_each_option_and_exit_code():
 
 
 @contextlib.contextmanager
-def machine(key, acts):
+def machine(key, acts, texts=(b"x 1\n",)):
     """Runs a machine that takes datagrams in order. `acts` says for each of them, again from the start, how long it
     takes; None: it is lost. A number loses that share of all datagrams. A datagram that comes again shares the lot of
-    the first, unless a share is lost. Yields the port."""
-    over, seen = threading.Event(), set()
+    the first, unless a share is lost. `texts`: its statistics, one after another. Yields the port."""
+    over, seen, commands = threading.Event(), set(), []
     draw = random.Random(5).random
 
     def serve():
@@ -84,11 +84,12 @@ def machine(key, acts):
             if data[5] == control.HELLO:
                 head = control.HEADER.pack(control.MAGIC, 1, control.CHALLENGE, 56)
                 answer = head + data[8:24] + bytes(8) + data[:24]
-            elif hmac.new(key, data[:64], hashlib.sha256).digest() == data[64:96]:
-                text = b"x 1\n"
+            elif hmac.new(key, data[:64] + data[96:], hashlib.sha256).digest() == data[64:96]:
+                text = texts[min(len(commands), len(texts) - 1)]
                 head = control.HEADER.pack(control.MAGIC, 1, control.REPLY, 88 + len(text))
                 answer = head + control.REPLY_FIXED.pack(data[8:24], data[32:56], data[56], 0, 0, 1, len(text)) + text
                 answer += hmac.new(key, answer, hashlib.sha256).digest()
+                commands.append(data[56])
             else:
                 continue
             sock.sendto(answer, peer)
@@ -131,3 +132,45 @@ def test_a_key_on_the_command_line_is_warned_of_and_a_file_may_be_settings(tmp_p
             assert (done.returncode, done.stdout, done.stderr) == (0, "x 1\n", "")
             done = gg("127.0.0.1", *KEY, "--status", "--port", port)
             assert done.returncode == 0 and "--key shows the key to all users" in done.stderr
+
+
+OPEN = "pool.trade_stopped %d\npool.orders_open %d\n"
+
+
+@pytest.mark.parametrize("word, texts, said", [
+    ("stop", (OPEN % (1, 7), OPEN % (1, 2), OPEN % (1, 0)), "stopped, 0 orders open"),
+    ("stop", (OPEN % (1, 1),), "stopped, 1 order open"), ("start", (OPEN % (0, 3),), "started, 3 orders open"),
+    ("m+=823", ("x 1\n",), "m+=823 is set")])
+def test_a_setting_is_confirmed_in_a_sentence(word, texts, said):
+    with machine(b"12345678", (0,), [text.encode() for text in texts]) as port:
+        done = gg("127.0.0.1", *KEY, "--port", port, "--set", word)
+        assert (done.returncode, done.stdout) == (0, f"127.0.0.1, UDP port {port}: {said}\n")
+        assert gg("127.0.0.1", *KEY, "--port", port, "--set", word, "--all").stdout == texts[-1]
+
+
+TOOLS = pytest.mark.parametrize("words", [[GG, "--key-file"], [GG.with_name("peregrine"), "status", "--config"]])
+
+
+@TOOLS
+def test_a_file_without_a_key_is_refused_and_not_shown(words, tmp_path):
+    path = tmp_path / "settings"
+    for text, said in (("feed=1.2.3.4:5\n", "there is no key="), ("passwd=two hunter2\n", "the word after passwd="),
+                       ("hunter2=hunter2 hunter2\n", "not shown"), ("key=hunter2\n", "8 to 64 bytes")):
+        path.write_text(text)
+        done = subprocess.run([sys.executable, *words, path, "127.0.0.1"], capture_output=True, text=True, timeout=20)
+        assert done.returncode in (1, 2) and said in done.stderr and "hunter2" not in done.stderr, done.stderr
+
+
+@TOOLS
+def test_a_key_file_serves_every_tool_and_a_reader_may_have_enough(words, tmp_path):
+    path = tmp_path / "key"
+    path.touch(0o600)
+    with machine(b"12345678", (0,)) as port:
+        for text in ("12345678\n", f"key=12345678\ncontrol.port={port}\n"):
+            path.write_text(text)
+            command = [sys.executable, *words, path, "127.0.0.1", "--port", port,
+                       *(["--status"] if words[0] == GG else ["--address", "127.0.0.1"])]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            process.stdout.close()
+            assert process.stderr.read() == "" and process.wait(20) == 0
+            process.stderr.close()

@@ -221,7 +221,8 @@ TEST(words_of_boot_loaders_are_skipped)
     assert_int_equal(machine_settings.virtio_mmio.count, 2);
     assert_string_equal(machine_settings.virtio_mmio.words[0], "4K@0xd0000000:5");
     assert_string_equal(machine_settings.virtio_mmio.words[1], "512@0xfeb00e00:12");
-    assert_refused(GAME "/boot/peregrine.elf", "settings, command line: \"/boot/peregrine.elf\": not a key=value word");
+    assert_refused(GAME "/boot/peregrine.elf", "settings, command line: the word after m= (19 bytes, not shown): "
+                                               "not a key=value word; values have no blanks");
 }
 
 TEST(an_unknown_key_is_named)
@@ -229,8 +230,10 @@ TEST(an_unknown_key_is_named)
     assert_refused(GAME "fed=1", "settings, command line: \"fed\": there is no such key in the program player");
     assert_refused(GAME "N=5", "settings, command line: \"N\": there is no such key in the program player");
     assert_refused(GAME "early", "settings, command line: \"early\": this key needs a value: key=value");
-    assert_refused(GAME "=x", "settings, command line: \"=x\": there is no such key in the program player");
-    assert_refused(GAME "\x01\xff", "settings, command line: \"??\": not a key=value word");
+    assert_refused(GAME "=x", "settings, command line: the word after m= (2 bytes, not shown): "
+                              "there is no such key in the program player");
+    assert_refused(GAME "\x01\xff", "settings, command line: the word after m= (2 bytes, not shown): "
+                                    "not a key=value word; values have no blanks");
 }
 
 TEST(a_capture_is_bounded)
@@ -450,6 +453,18 @@ TEST(a_secret_is_never_repeated)
 {
     assert_refused("key=hunter2", "settings, command line: key= (7 bytes, not shown): "
                                   "expected 8 to 64 bytes, as text or as 0x and hexadecimal digits");
+    /* A password with a blank, a key alone, one before an '='. The word of another line is no part of a secret. */
+    static const char *const words[] = { "passwd=correct hunter2", "passwd=correct hunter2=x", "hunter2hunter2",
+                                         "0x68756e74657232=",      "n=5 0x68756e74657232",     "key hunter2=hunter2" };
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+        begin();
+        settings_add(&settings, "file", words[i], strlen(words[i]));
+        assert_true(settings.error[0] != '\0');
+        assert_null(strstr(settings.error, "hunter"));
+        assert_null(strstr(settings.error, "6875"));
+    }
+    assert_refused("passwd=correct\nfed=1",
+                   "settings, command line: \"fed\": there is no such key in the program player");
 }
 
 TEST(a_key_in_hexadecimal_is_decoded)

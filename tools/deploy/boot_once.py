@@ -35,6 +35,8 @@ def guarded(command, *arguments):
         text, code = error, REMOTE
     except control.ControlError as error:
         text, code = error, SILENT if isinstance(error, (control.NoAnswer, control.StillThere)) else REMOTE
+    except BrokenPipeError:
+        raise
     except OSError as error:
         text, code = words_of(error), USAGE
     print(f"peregrine: {printable(str(text))}", file=sys.stderr)
@@ -60,7 +62,7 @@ def client_of(host, options, words, *, timeout_s=1.0, attempts=5):
 def client_from_config(host, options, **how):
     if not options.config:
         raise Refused("which key? Say --config FILE, or set PEREGRINE_CONFIG: the file that was installed")
-    return client_of(host, options, settings.load(options.config), **how)
+    return client_of(host, options, settings.load(options.config, settings.parse_key), **how)
 
 
 def status(host, options):

@@ -12,6 +12,7 @@ BYTES_MAX = 16383                           # size of the settings in the kernel
 # Settings of the form IP:PORT, where the user may write host names.
 ENDPOINTS = ("feed", "submit", "log", "echo", "orders", "rerequest", "snapshot")
 SECRETS = ("passwd", "key")
+KEY = re.compile(r"[a-z][a-z0-9.]{0,19}")   # others may be parts of a secret, and are not shown
 ANY_ADDRESS = "192.0.2.1"                   # RFC 5737: stands for an unknown value
 HANDED_OVER = "# handed over from Linux"
 PROGRAM = "# program "          # the first line of an installed settings file, and a name
@@ -21,17 +22,17 @@ class SettingsError(Exception):
     """The configuration cannot be used; the message names the word."""
 
 
-def read(path):
+def read(path, parser=None):
     """Returns the words of a configuration file. Raises SettingsError, or OSError with the file's name."""
     try:
-        return parse(path.read_text(encoding="utf-8"), str(path))
+        return (parser or parse)(path.read_text(encoding="utf-8"), str(path))
     except UnicodeDecodeError:
         raise SettingsError(f"{path}: no text in UTF-8") from None
 
 
-def load(path):
+def load(path, parser=None):
     """Returns the words of a configuration file, as `read`. Warns if others can read a secret in it."""
-    words = read(path)
+    words = read(path, parser)
     mode = path.stat().st_mode & 0o777
     if mode & 0o077 and any(words.get(key) for key in SECRETS):
         print(f"warning: {path} holds secrets, and others can read it (mode {mode:04o})\n    chmod 600 {path}",
@@ -55,15 +56,32 @@ def parse(text, source):
         raise SettingsError(f"{source}: holds a NUL, where the kernel would stop reading")
     words = {}
     for line in text.split("\n"):
+        before = ""
         for word in re.findall("[^ \t-\r]+", line):
             if word.startswith("#"):
                 break
             key, equals, value = word.partition("=")
             if not equals:
-                raise SettingsError(f"{source}: {word!r} is not a key=value word")
+                after = f"the word after {before}=" if before else "a word"
+                raise SettingsError(f"{source}: {after} ({len(word)} characters, not shown) is not a key=value word; "
+                                    f"values have no blanks")
             if key in words:
-                raise SettingsError(f"{source}: {key}= is given twice")
-            words[key] = value
+                raise SettingsError(f"{source}: {key if KEY.fullmatch(key) else 'a key'}= is given twice")
+            words[key], before = value, key if key in (*SECRETS, *ENDPOINTS) else ""
+    return words
+
+
+def parse_key(text, source):
+    """Returns the words of a configuration with a key=. A text whose first line is a single word is the key alone."""
+    try:
+        words = parse(text, source)
+    except SettingsError:
+        first = text.split("\n", 1)[0].split()
+        if len(first) != 1 or "=" in first[0]:
+            raise
+        return {"key": first[0]}
+    if "key" not in words:
+        raise SettingsError(f"{source}: there is no key= in it")
     return words
 
 

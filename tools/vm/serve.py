@@ -82,6 +82,7 @@ def say_how_to_reach(program, forwards, control, key_file):
             say(f"run: the status page is http://127.0.0.1:{ours}/")
         elif (kind, str(port)) != ("udp", program.control_port):
             say(f"run: {kind} port {port} is at 127.0.0.1:{ours}")
+    say(f"run: tools/peregrine status 127.0.0.1 --config {key_file}   and log, slow, capture")
     say(f"run: tools/gg 127.0.0.1 --port {control} --key-file {key_file}   or Ctrl-C ends {program.name}")
 
 
@@ -125,7 +126,8 @@ def run(program):
         f"network {setup.net}, {machine.cpus_text(setup.cpus)}, {setup.memory}")
     with tempfile.TemporaryDirectory(prefix="peregrine-run-") as directory:
         key_file = pathlib.Path(directory) / "key"
-        key_file.write_text(program.key + "\n")
+        key_file.touch(0o600)
+        key_file.write_text(f"key={program.key}\ncontrol.port={control}\n")
         with machine.boot_image(setup, " ".join(program.words), directory, program.image,
                                 () if on_tap else forwards) as host:
             log = Log(host)
