@@ -308,7 +308,7 @@ def test_the_lock_of_the_board_is_reported_as_its_own(path):
             stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         connection.execute("SELECT * FROM meta").fetchall()
         assert store.lock_holder(path) == "another program"     # nobody
-        assert store.process_name(0) == "process 0"             # of another user, hidden
+        assert store.process_name(0) == "process 0"             # another user's, hidden
         child.stdout.readline()
         assert store.lock_holder(path) == "the board of this server"
         child.stdin.close()
