@@ -8,6 +8,7 @@
 #include "app/service/service.h"
 #include "app/service/stats.h"
 #include "base/assert.h"
+#include "base/hot_section.h"
 #include "base/siphash.h"
 #include "base/time.h"
 #include "net/transport.h"
@@ -315,6 +316,7 @@ static bool rehearse_segment(uint64_t now_ns)
     if (!transport_poll(now_ns, &event))
         return false;
     const struct echo_counters before = state.counters;
+    hot_fetch(state.connections, sizeof state.connections);
     state.rehearsed.id = event.connection;
     state.rehearsed.waiting_bytes = 0;
     take_data(&state.rehearsed, event.payload, now_ns);

@@ -10,6 +10,7 @@
 #include "app/time/server.h"
 #include "app/time/settings.h"
 #include "base/assert.h"
+#include "base/hot_section.h"
 #include "base/log.h"
 #include "net/transport.h"
 
@@ -97,6 +98,7 @@ static bool rehearse(uint64_t now_ns)
     uint64_t stamped_ns, sent_ns;
     if (!transport_poll(now_ns, &event))
         return false;
+    hot_fetch(&time_settings, sizeof time_settings);
     rate_limit_keep(event.address);
     answer(&event, machine_ns(), now_ns, &stamped_ns, &sent_ns);
     rate_limit_put_back();

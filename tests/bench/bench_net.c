@@ -91,6 +91,17 @@ static uint64_t now_ns = 1000000000;
 static uint64_t seed; /* decides the secrets */
 static uint8_t received_flags = VIRTIO_NET_HDR_F_DATA_VALID;
 
+void touched_phase(int phase) __attribute__((weak));
+void touched_end(void) __attribute__((weak));
+enum { TOUCHED_OFF, TOUCHED_REST, TOUCHED_PATH };
+
+/* Begins a phase of tests/bench/touched.h, in the build that has it. */
+static inline void phase_begin(int phase)
+{
+    if (touched_phase != NULL)
+        touched_phase(phase);
+}
+
 /* ---- The clock ---- */
 
 /* One cache line. timed_begin loads it, so that the timed code does not wait for this data when caches are cold. */
@@ -116,12 +127,14 @@ static inline void timed_begin(bool until_kick)
     timed.kick_ends = until_kick;
     timed.kicked_cycles = 0;
     collect(true);
+    phase_begin(TOUCHED_PATH);
     timed.began_cycles = cycles_now_serialised();
 }
 
 static uint64_t timed_end(void)
 {
     uint64_t end_cycles = cycles_now_serialised();
+    phase_begin(TOUCHED_OFF);
     collect(false);
     ASSERT(!timed.kick_ends || timed.kicked_cycles != 0);
     return (timed.kick_ends ? timed.kicked_cycles : end_cycles) - timed.began_cycles;
@@ -132,6 +145,7 @@ HOT static void on_kick(uint16_t queue)
 {
     if (timed.kick_ends && timed.kicked_cycles == 0 && queue == VIRTIO_NET_TRANSMITQ) {
         timed.kicked_cycles = cycles_now_serialised();
+        phase_begin(TOUCHED_OFF);
         collect(false);
     }
 }
@@ -156,9 +170,9 @@ static double quantile(const uint64_t *sorted, size_t count, size_t part)
     return (double)sorted[at] + (place - 0.5) * (double)tsc_step_cycles;
 }
 
-/* Measures the step of the TSC, the median difference of two readings that differ: the least would be decided by one
- * outlier. Measures the mean time of two readings around nothing, too: the largest tenth, which other programs lengthen,
- * is left out. */
+/* Measures the step of the TSC, the median difference of two readings that differ: one outlier would decide the least.
+ * Measures the mean time of two readings around nothing, too: the largest tenth, which other programs lengthen, is left
+ * out. */
 static void timer_calibrate(void)
 {
     enum { N = 10000 };
@@ -188,6 +202,8 @@ static void caches_cool(bool cold)
 {
     for (size_t i = 0; cold && i < COLD_BYTES; i += 64)
         cold_memory[i]++;
+    if (cold)
+        phase_begin(TOUCHED_REST);
 }
 
 /* ---- The wire ---- */
@@ -509,6 +525,7 @@ static uint64_t time_burst(bool cold)
     for (int turns = 0; cold && rests && turns < REST_TURNS; turns++) {
         now_ns += STEP_NS;
         ASSERT(player_turn(now_ns) == PROGRAM_ON);
+        wire_turn(); /* a question of ARP has its kick */
     }
     deliver(frame, bytes);
     uint64_t turn_ns = now_ns;
@@ -591,6 +608,7 @@ static uint64_t time_trade(bool cold)
     for (int turns = 0; cold && rests && turns < REST_TURNS; turns++) {
         now_ns += STEP_NS;
         ASSERT(trade_turn(now_ns) == PROGRAM_ON);
+        wire_turn();
     }
     deliver(frame, bytes);
     timed_begin(true);
@@ -758,6 +776,8 @@ int main(int argc, char **argv)
     timed.counting = was_counting;
     for (size_t i = 0; i < count; i++)
         total[i] = time_one(row, cold, connection);
+    if (touched_end != NULL)
+        touched_end();
     print_quantiles(rows[r].name, total, count, cold || timed.counting);
     timed.shares = row == BURST && !timed.counting;
     for (size_t i = 0; timed.shares && i < count; i++) {

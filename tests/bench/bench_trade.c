@@ -19,7 +19,7 @@ enum {
     PRICE = 1000000,
     SHARES = 100,
     BULK_LEVELS = 20,
-    STRIDE_MAX = 16, /* from one reference to the next: others are of symbols that nobody asked for */
+    STRIDE_MAX = 16, /* between two references; the others are of other symbols */
 };
 
 static struct {

@@ -85,6 +85,31 @@ count-net: $(BENCH_NET) ## instructions of both stacks (callgrind): writes the b
 	$(PY) tests/bench/test_instructions.py
 .PHONY: bench-net count-net
 
+# Which cache lines an answer touches and the rest before it does not: tests/bench/touched.h. The product's objects call
+# the recorder; those of tests/ do not.
+$(BUILD)/touched/%.o: %.c tests/bench/touched.h
+	@mkdir -p $(@D)
+	$(CC) $(HOST_CFLAGS) -g -fsanitize=thread $(if $(findstring clang,$(CC)),,-Wno-tsan) \
+		-include tests/bench/touched.h -D__builtin_prefetch=touched_prefetch $(call cflags_of,$<) -c -o $@ $<
+touched_objects = $(patsubst %.c,$(BUILD)/touched/%.o,$(filter-out tests/%,$1)) \
+	$(patsubst %.c,$(BUILD)/host/%.o,$(filter tests/%,$1) tests/bench/touched.c)
+TOUCHED_LINK := -no-pie -Wl,--wrap=memcpy,--wrap=memset,--wrap=memcmp
+TOUCHED := $(BUILD)/touched/bench_net $(addprefix $(BUILD)/touched/,echo time digest)
+$(BUILD)/touched/bench_net: $(call touched_objects,$(BENCH_NET_COMMON) tests/bench/bench_trade.c \
+		$(filter-out app/trade/program.c,$(wildcard app/trade/*.c)) $(NET_SOURCES_own))
+	$(CC) $(TOUCHED_LINK) -Wl,--wrap=matcher_begin,--wrap=matcher_next -o $@ $^ -lgmp
+define touched_program
+$(BUILD)/touched/$1: $$(call touched_objects,tests/bench/touched_program.c tests/lib/frame_pool.c \
+		tests/lib/netdev_memory.c $$(wildcard app/$1/*.c base/*.c net/http/*.c) $$(APP_LIBRARY) $$(CAPTURE_SOURCES) \
+		host/platform.c $$(SETTINGS_SOURCES) $$(NET_SOURCES_own))
+	$$(CC) $$(TOUCHED_LINK) -pthread -o $$@ $$^
+endef
+$(foreach name,echo time digest,$(eval $(call touched_program,$(name))))
+NEEDS_bench += $(TOUCHED)
+bench-touched: $(TOUCHED) ## the cache lines of an answer that no rehearsal touches, by function
+	$(PY) tests/bench/touched.py
+.PHONY: bench-touched
+
 # The variants of app/digest/ beside OpenSSL, coreutils and, if it is installed, Go.
 BENCH_DIGEST := $(BUILD)/host/tests/bench/bench_digest
 $(BENCH_DIGEST): $(patsubst %.c,$(BUILD)/host/%.o,tests/bench/bench_digest.c host/platform.c app/service/work.c \
