@@ -106,7 +106,7 @@ def tree_without_git(tmp_path):
 
 def test_an_unpacked_archive_makes_its_like(tree, tmp_path):
     names = {str(path.relative_to(tree)) for path in tree.rglob("*")}
-    for name in ("build/key.conf", "tools/__pycache__/x.pyc", "debian/tmp/usr/bin/x", ".hypothesis/x"):
+    for name in ("me.conf", "build/key.conf", "tools/__pycache__/x.pyc", "debian/tmp/usr/bin/x", ".hypothesis/x"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text("made here")
     assert make_in(tree, "dist").returncode == 0

@@ -164,3 +164,22 @@ def test_setup_says_why_no_package_can_be_had(apt_get, reason, tmp_path):
     with setup_with(tmp_path, apt_get, "(none)", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.communicate(timeout=60)[1].startswith(f"setup: {reason}")
     assert process.returncode == 1
+
+
+def test_a_name_of_the_build_is_no_programs():
+    makefiles = [ROOT / "Makefile", *ROOT.glob("tools/make/*.mk"), ROOT / "net/lwip/lwip.mk"]
+    folders = {name for path in makefiles for name in re.findall(r"\$\(BUILD\)/([a-z]+)\b(?![-.])", path.read_text())}
+    assert {"kernel", "host", "test", "lwip", "gen", "time"} <= folders
+    for name in (*folders, "network"):      # net/settings.h has network_settings
+        done = subprocess.run(["tools/new-program", name], cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and f"error: {name}: " in done.stderr, done.stdout
+
+
+def test_a_program_that_cannot_be_written_is_one_line(tmp_path):
+    for name in ("tools/new-program", "tools/command_line.py", "VERSION", "app/echo/program.c",
+                 "tests/unit/echo_test.c"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "app/shout").symlink_to("gone/folder")
+    done = subprocess.run([tmp_path / "tools/new-program", "shout"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and done.stderr == f"tools/new-program: {tmp_path}/app/shout: File exists\n"

@@ -77,7 +77,8 @@ RELEASE_NAME := peregrine-$(VERSION)
 DIST := $(BUILD)/$(RELEASE_NAME).tar.gz
 COMMITTED = git -c tar.umask=0022 archive --format=tar --prefix=$(RELEASE_NAME)/ HEAD
 UNPACKED = tar -c --sort=name --numeric-owner --owner=0 --group=0 --mode=u=rwX,go=rX --mtime=./VERSION \
-	$(patsubst %,--exclude='%',$(sort ./build ./$(BUILD)) __pycache__ *.pyc .pytest_cache ./.hypothesis \
+	--no-wildcards-match-slash \
+	$(patsubst %,--exclude='%',$(sort ./build ./$(BUILD)) ./*.conf __pycache__ *.pyc .pytest_cache ./.hypothesis \
 	$(addprefix ./debian/,.debhelper tmp files *-stamp *.log *.substvars peregrine peregrine-contest)) \
 	--transform='s,^\.,$(RELEASE_NAME),S' .
 dist: ## build/peregrine-VERSION.tar.gz, the source of the commit that is checked out
