@@ -11,9 +11,7 @@ import time
 
 from tests.deploy import block_log
 
-# Files that GRUB reads: ours, and one that nobody may touch.
-FILES = ("grub/grub.cfg", "grub/grubenv", "peregrine/peregrine.elf", "peregrine/settings", "vmlinuz-6.1.0-1-amd64")
-TOOLS = ("mkfs.ext4", "mkfs.xfs", "grub-fstest", "fsfreeze", "mount", "umount", "ln", "sync")
+TOOLS = ("mkfs.ext4", "mkfs.xfs", "debugfs", "grub-fstest", "fsfreeze", "mount", "umount", "ln", "sync")
 SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -39,7 +37,8 @@ def skip_reason(directory, kind):
 
 
 def unmount(at):
-    for rest in reversed(range(50)):            # a writer that was killed, or the loop device, may still hold it
+    # A writer that was killed, or the loop device, may still hold it.
+    for rest in reversed(range(50)):
         if not subprocess.run([which("umount"), at], check=not rest).returncode:
             break
         time.sleep(0.1)

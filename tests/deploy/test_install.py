@@ -131,6 +131,16 @@ def test_a_failing_step_reports_the_next_boot(machine):
     assert "the machine boots Linux as before" in machine.run("install").stderr
 
 
+def test_an_uninstall_that_removes_nothing_is_noticed(machine):
+    machine.install()
+    machine.host.program("rm", f'case $* in *42_peregrine) ;; *) {shutil.which("rm")} "$@" ;; esac\n')
+    done = machine.run("uninstall")
+    assert done.returncode == 3 and "not all is removed" in done.stdout
+    (machine.host.bin / "rm").unlink()
+    (machine.host.bin / "rm").symlink_to(shutil.which("rm"))
+    machine.uninstall()
+
+
 def test_a_file_system_that_keeps_no_modes_is_noticed_at_the_file(machine):
     machine.host.program("stat", "echo 755\n")
     done = machine.run("install")

@@ -14,6 +14,7 @@ from tests.deploy.test_install import CONFIG, LINUX_ID, Deployment
 
 
 LINUX = "vmlinuz-6.1.0-1-amd64"
+# Files that GRUB reads: ours, and one that nobody may touch.
 FILES = ("grub/grub.cfg", "grub/grubenv", "peregrine/peregrine.elf", "peregrine/settings", LINUX)
 
 

@@ -72,10 +72,17 @@ restore_environment() {
     fi
 }
 
+verify() {
+    [ ! -e "$entry" ] && [ ! -e "$home" ] && ! grep -q -e '--id peregrine' "$grub/grub.cfg" && return 0
+    say "  not all is removed"
+    return 1
+}
+
 step "disarm grub-reboot" disarm
 step "remove GRUB's entry /etc/grub.d/42_peregrine" remove_entry
 step "restore /etc/default/grub" restore_defaults
 step "restore grub.cfg" restore_menu
 step "restore GRUB's environment" restore_environment
 step "remove /boot/peregrine" remove_home
+step "verify" verify
 say "points: $points"
