@@ -450,6 +450,24 @@ void settings_add(struct settings *s, const char *source, const char *text, size
     }
 }
 
+void settings_secrets(const struct settings *s, const char *text, void (*note)(const void *bytes, size_t count))
+{
+    enum { VALUE_BYTES_MIN = 4 };
+    for (const char *end = text; *text != '\0'; text = *end != '\0' ? end + 1 : end) {
+        size_t t, i;
+        for (end = text; *end != '\0' && !is_space(*end);)
+            end++;
+        struct bytes value = { (const uint8_t *)text, (size_t)(end - text) }, name;
+        text_split(&value, '=', &name);
+        if (!value.data || !find(s, name, &t, &i) || !s->tables[t]->rows[i].secret)
+            continue;
+        if (value.count >= VALUE_BYTES_MIN)
+            note(value.data, value.count);
+        else
+            note(text, (size_t)(end - text));
+    }
+}
+
 /* ---- the whole ---- */
 
 /* Writes the names of all required keys: "a, b and c". */

@@ -123,6 +123,10 @@ void settings_fail(struct settings *settings, const char *form, ...) __attribute
 /* Returns true if no mistake was made, all required words were given, and the words agree with each other. */
 bool settings_finish(struct settings *settings);
 
+/* Reports the secrets of a text that was parsed: the value of each row that is `secret`, or the whole word if the value
+ * has fewer than 4 bytes. */
+void settings_secrets(const struct settings *settings, const char *text, void (*note)(const void *bytes, size_t count));
+
 /* Asserts the invariant. */
 void settings_check(const struct settings *settings);
 

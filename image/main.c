@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/secrets.h"
 #include "base/time.h"
 #include "base/trace.h"
 #include "base/version.h"
@@ -79,6 +80,21 @@ static _Noreturn void settings_refused(const char *message)
     shutdown_after_failure("the settings cannot be used");
 }
 
+/* Wipes the loader's copies of the settings, and notes what the way home wipes. */
+static void secrets_read(void)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(boot.texts); i++)
+        if (boot.texts[i].at != NULL)
+            memset(boot.texts[i].at, 0, boot.texts[i].bytes);
+    settings_secrets(&settings, boot.command_line, secrets_note);
+    settings_secrets(&settings, boot.module, secrets_note);
+    secrets_note(service_settings.key, service_settings.key_bytes);
+    secrets_hold(&boot, sizeof boot);
+    secrets_hold(&service_settings, sizeof service_settings);
+    if (program.settings->values != NULL)
+        secrets_hold(program.settings->values, program.settings->values_bytes);
+}
+
 /* Reads all words, as soon as they are known. Mistakes are reported once there are consoles and a crash record. */
 static void settings_read(void)
 {
@@ -90,6 +106,7 @@ static void settings_read(void)
         settings_fail(&settings, "settings: the module is longer than 16383 bytes, or lies where it cannot be read");
     settings_add(&settings, "command line", boot.command_line, strlen(boot.command_line));
     settings_add(&settings, "module", boot.module, strlen(boot.module));
+    secrets_read();
 }
 
 static void blackbox_claim(void)

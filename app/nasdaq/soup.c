@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/format.h"
+#include "base/secrets.h"
 #include "base/text.h"
 
 struct soup_counters soup_counters;
@@ -183,6 +184,7 @@ uint32_t soup_due(const struct soup *soup, uint64_t now_ns, uint8_t packet[SOUP_
         char text[SOUP_LOGIN_BYTES - SOUP_HEAD_BYTES + 1];
         format(text, sizeof text, "%-6.6s%-10.10s%-10.10s%20llu", soup->user, soup->password, soup->session,
                (unsigned long long)soup->next_sequence);
+        secrets_note(text, SOUP_USER_BYTES + SOUP_PASSWORD_BYTES); /* as it is sent: the password may be short */
         memcpy(packet + SOUP_HEAD_BYTES, text, sizeof text - 1);
         return SOUP_LOGIN_BYTES;
     }

@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/hot_section.h"
 #include "base/log.h"
+#include "base/secrets.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "net/capture.h"
@@ -91,6 +92,7 @@ void submit_init(const struct player_settings *settings)
     char user[3 * PLAYER_USER_BYTES_MAX + 1], passwd[3 * PLAYER_USER_BYTES_MAX + 1];
     http_percent_encode(user, settings->user, strlen(settings->user));
     http_percent_encode(passwd, settings->passwd, strlen(settings->passwd));
+    secrets_note(passwd, strlen(passwd));
     submit.head_bytes = (uint32_t)format(
         submit.head, sizeof submit.head,
         "POST /submit?user=%s&passwd=%s HTTP/1.1\r\nHost: %pI4h:%u\r\nContent-Length: ", user, passwd,

@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/hmac.h"
 #include "base/log.h"
+#include "base/secrets.h"
 #include "base/siphash.h"
 #include "base/time.h"
 #include "base/trace.h"
@@ -115,6 +116,7 @@ bool control_init(const uint8_t *key, size_t key_bytes, uint16_t port, const uin
         control.secret[i] = siphash_key_from(derived + 16 * i);
     control.bucket_secret = siphash_key_from(derived + 16 * ARRAY_COUNT(control.secret));
     hmac_key_set(&control.key, key, key_bytes);
+    secrets_hold(&control, sizeof control);
     hmac(&control.key, "hello", 5, derived);
     control.hello_key = siphash_key_from(derived);
     control.port = port;

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/secrets.h"
 #include "base/version.h"
 #include "net/capture.h"
 #include "net/settings.h"
@@ -98,11 +99,13 @@ static const char *capture_begin(const struct start_platform *platform)
     if (platform->device == NULL)
         return "capture= is for the kernel: over Linux sockets there are no frames; tcpdump captures those of Linux";
     ASSERT(platform->memory_take != NULL);
+    const size_t bytes = capture_memory_bytes(s->capture_bytes, s->capture_frames);
+    void *memory = platform->memory_take(bytes, CACHE_LINE_BYTES, "capture=");
+    secrets_hold(memory, bytes); /* parts of logins, cut by capture= */
     capture_init(&(struct capture_config){
         .bytes = s->capture_bytes,
         .frames = s->capture_frames,
-        .memory = platform->memory_take(capture_memory_bytes(s->capture_bytes, s->capture_frames), CACHE_LINE_BYTES,
-                                        "capture="),
+        .memory = memory,
         .now_ns = platform->now_ns,
         .refresh = refresh_counters,
         .early = transport_alters_frames(),

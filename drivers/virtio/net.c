@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/cycles.h"
 #include "base/hot_section.h"
+#include "base/secrets.h"
 #include "base/trace.h"
 #include "kernel/memory/memory.h"
 
@@ -551,6 +552,7 @@ NOT_HOT void virtio_net_buffers_init(struct virtio_net *net)
     net->rx_memory = memory_take((size_t)VIRTIO_NET_RX_BUFFER_COUNT * VIRTIO_NET_BUFFER_BYTES, 4096, "receive buffers");
     net->tx_memory = memory_take((size_t)VIRTIO_NET_TX_BUFFER_COUNT * VIRTIO_NET_BUFFER_BYTES, 4096,
                                  "transmit buffers");
+    secrets_hold(net->tx_memory, (size_t)VIRTIO_NET_TX_BUFFER_COUNT * VIRTIO_NET_BUFFER_BYTES); /* logins */
     net->rx_posted_max = (uint16_t)min_size(net->rx.slot_count, VIRTIO_NET_RX_SLOT_COUNT_MAX);
     net->rx_refill_count = (uint16_t)max_size(1, net->rx_posted_max / 8);
     for (uint16_t i = VIRTIO_NET_RX_BUFFER_COUNT; i-- > 0;)

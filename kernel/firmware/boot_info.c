@@ -50,6 +50,8 @@ static void command_line_take(struct boot_info *boot, uint64_t address, uint64_t
         size_t bytes = strnlen(text, bytes_max);
         text_copy(boot->command_line, sizeof boot->command_line, text, bytes);
         boot->command_line_cut = bytes == bytes_max;
+        boot->texts[0].at = (void *)(uintptr_t)address;
+        boot->texts[0].bytes = bytes;
     }
 }
 
@@ -60,6 +62,10 @@ static void module_take(struct boot_info *boot, uint64_t address, uint64_t bytes
         return;
     boot->module_cut = !readable(address, bytes, 1, mapped_end)
                        || text_copy(boot->module, sizeof boot->module, (const char *)(uintptr_t)address, (size_t)bytes);
+    if (readable(address, bytes, 1, mapped_end)) {
+        boot->texts[1].at = (void *)(uintptr_t)address;
+        boot->texts[1].bytes = (size_t)bytes;
+    }
 }
 
 /* ---- Multiboot2 ---- */
@@ -122,6 +128,8 @@ static void tag_take(struct boot_info *boot, uint32_t type, const uint8_t *tag, 
     switch (type) {
     case MULTIBOOT2_INFO_COMMAND_LINE:
         boot->command_line_cut = text_copy(boot->command_line, sizeof boot->command_line, text, text_bytes);
+        boot->texts[0].at = (void *)(uintptr_t)text;
+        boot->texts[0].bytes = text_bytes;
         break;
     case MULTIBOOT2_INFO_LOADER_NAME:
         text_copy(boot->loader, sizeof boot->loader, text, text_bytes);

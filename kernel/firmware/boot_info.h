@@ -36,6 +36,11 @@ struct boot_info {
     /* The text could not be read whole. Half the settings must not be used. */
     bool command_line_cut, module_cut;
     uint32_t module_count; /* only the first is read */
+    /* The loader's copies of command line and module. NULL: there is none that can be reached. */
+    struct {
+        void *at;
+        size_t bytes;
+    } texts[2];
     struct memory_region regions[MEMORY_REGION_COUNT_MAX];
     size_t region_count;
     uint32_t regions_dropped_count;

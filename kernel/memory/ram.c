@@ -12,6 +12,11 @@ static uint64_t reachable_end;
 static uint64_t taken_bytes;
 static bool sealed;
 
+/* Memory is taken from below, so the blocks form few ranges. */
+enum { TAKEN_COUNT_MAX = 16 };
+static struct memory_range taken[TAKEN_COUNT_MAX];
+static size_t taken_count;
+
 void ram_init(const struct memory_map *map, uint64_t end)
 {
     ASSERT(!sealed && taken_bytes == 0);
@@ -31,6 +36,26 @@ bool ram_remove(uint64_t begin, uint64_t end)
     return true;
 }
 
+static void taken_add(uint64_t begin, uint64_t end)
+{
+    ASSERT(begin <= end);
+    for (size_t i = 0; i < taken_count; i++)
+        if (begin >= taken[i].end && begin - taken[i].end < MEMORY_PAGE_BYTES) { /* after it, aligned */
+            taken[i].end = end;
+            return;
+        }
+    if (taken_count < TAKEN_COUNT_MAX)
+        taken[taken_count++] = (struct memory_range){ begin, end };
+}
+
+bool ram_taken(size_t index, struct memory_range *range)
+{
+    if (index >= taken_count)
+        return false;
+    *range = taken[index];
+    return true;
+}
+
 bool ram_is_sealed(void) { return sealed; }
 
 void *memory_take(size_t bytes, size_t align, const char *who)
@@ -46,6 +71,7 @@ void *memory_take(size_t bytes, size_t align, const char *who)
             range->begin = begin + bytes;
             ASSERT(range->begin <= range->end);
             taken_bytes += bytes;
+            taken_add(begin, begin + bytes);
             return memset((void *)begin, 0, bytes);
         }
     }

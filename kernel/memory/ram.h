@@ -23,5 +23,9 @@ bool ram_is_sealed(void);
  * sealed. */
 void *memory_take(size_t bytes, size_t align, const char *who);
 
+/* Returns the range of an index that memory_take has handed out of, from 0 on. False: there are no more. Ranges
+ * beyond the first 16 are not noted. */
+bool ram_taken(size_t index, struct memory_range *range);
+
 /* Makes every further memory_take a panic. */
 void memory_seal(void);

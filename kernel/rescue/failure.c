@@ -14,6 +14,7 @@
 #include "kernel/rescue/shutdown.h"
 #include "kernel/rescue/trap_dump.h"
 #include "kernel/rescue/watchdog.h"
+#include "kernel/rescue/wipe.h"
 
 static void panicked(const char *message, uint64_t rbp)
 {
@@ -31,7 +32,11 @@ static void panicked(const char *message, uint64_t rbp)
     shutdown_after_failure("panic");
 }
 
-void failure_init(void) { panic_set_handler(panicked); }
+void failure_init(void)
+{
+    panic_set_handler(panicked);
+    reset_set_last_step(wipe_secrets);
+}
 
 static const char *cause_of(const struct trap_frame *frame)
 {

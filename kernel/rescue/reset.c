@@ -1,6 +1,8 @@
 /* The reset methods. Each is a few port accesses; none needs memory, a clock or an interrupt. */
 #include "kernel/rescue/reset.h"
 
+#include <stddef.h>
+
 #include "base/bytes.h"
 #include "kernel/cpu/cpu.h"
 #include "kernel/cpu/ports.h"
@@ -22,6 +24,7 @@ enum {
 
 static struct acpi_register acpi_register;
 static uint8_t acpi_value;
+static void (*last_step)(void);
 static uint32_t methods = UINT32_MAX; /* a bit each, enum reset_method */
 
 void reset_arm(void)
@@ -61,6 +64,10 @@ static void by_8042(void)
 
 _Noreturn void reset_now(void)
 {
+    void (*const step)(void) = last_step;
+    last_step = NULL; /* a failure in it leads here again */
+    if (step != NULL)
+        step();
     static void (*const reset[RESET_METHOD_COUNT])(void) = {
         [RESET_METHOD_ACPI] = by_acpi,
         [RESET_METHOD_CONTROL] = by_reset_control,
@@ -74,5 +81,7 @@ _Noreturn void reset_now(void)
     }
     cpu_stop(); /* only with the last method taken away */
 }
+
+void reset_set_last_step(void (*step)(void)) { last_step = step; }
 
 void reset_use_methods(uint32_t mask) { methods = mask; }

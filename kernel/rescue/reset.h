@@ -19,6 +19,9 @@ void reset_use_methods(uint32_t mask);
 /* Learns the ACPI reset register, after acpi_init. Without it the first method does nothing. */
 void reset_arm(void);
 
+/* Sets a step that reset_now takes first, once: a failure in it leads to reset_now again, which then passes it over. */
+void reset_set_last_step(void (*step)(void));
+
 /* Tries each method, with a pause after each. */
 _Noreturn void reset_now(void);
 

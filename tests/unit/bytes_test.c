@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "base/secrets.h"
 #include "tests/lib/test.h"
 
 TEST(loads_and_stores_are_in_the_stated_order)
@@ -15,6 +16,30 @@ TEST(loads_and_stores_are_in_the_stated_order)
     store_be32(b + 3, 0xa1b2c3d4);
     assert_int_equal(b[3], 0xa1);
     assert_int_equal(b[6], 0xd4);
+}
+
+TEST(secrets_are_wiped_and_nothing_else)
+{
+    static uint8_t memory[64] = "a correct-horse, a correct-hors, \0\0\0\0\0\0\0\0 correct-horse", held[8] = "password";
+    static const uint8_t expected[64] = "a \0\0\0\0\0\0\0\0\0\0\0\0\0, a correct-hors, \0\0\0\0\0\0\0\0 "
+                                        "\0\0\0\0\0\0\0\0\0\0\0\0\0";
+    secrets_note("correct-horse", 13);
+    secrets_note("correct-horse", 13);
+    secrets_note("cor", 3); /* too short */
+    secrets_hold(held, sizeof held);
+    secrets_wipe(memory, memory + 3, memory + 14); /* one byte short of its end */
+    assert_int_equal(memory[2], 'c');
+    secrets_wipe(memory, memory + 3, memory + sizeof memory);
+    assert_int_equal(memory[2], 0);
+    secrets_wipe(memory + 3, memory + sizeof memory, memory + sizeof memory);
+    assert_memory_equal(memory, expected, sizeof memory);
+    assert_int_equal(held[0], 'p');
+    secrets_forget();
+    for (size_t i = 0; i < sizeof held; i++)
+        assert_int_equal(held[i], 0);
+    memcpy(memory, "correct-horse", 13);
+    secrets_wipe(memory, memory + 1, memory + sizeof memory);
+    assert_int_equal(memory[0], 'c'); /* forgotten */
 }
 
 /* Copies every length on both ways; ASan sees a byte read beyond `from`. */
