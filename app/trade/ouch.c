@@ -317,7 +317,7 @@ static int accept_own(struct ouch_order *o, const struct ouch_terms_wire *terms)
 static int adopt(struct ouch_order *o, uint32_t reference, const struct ouch_terms_wire *terms)
 {
     const uint32_t symbol = symbol_of_terms(terms);
-    const bool is_known = memchr("BSTE", terms->side, 4) != NULL;
+    const bool is_known = terms->side == 'B' || terms->side == 'S' || terms->side == 'T' || terms->side == 'E';
     const bool executed = o != NULL && o->executed;
     ASSERT(o == NULL || o->reference != reference);
     if (ouch.ready || reference == 0)
