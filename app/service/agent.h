@@ -1,7 +1,7 @@
 /* HAProxy's agent check (its configuration manual 2.6, section 5.2, "agent-check"). Whoever connects to agent.port=
- * gets one line such as "up ready 75%", and the connection ends. HAProxy multiplies the server's weight by the percentage. Off
- * unless agent.port= is set; anybody who reaches the port may ask. Knows no program: the measure is
- * program.free_percent. */
+ * gets one line such as "up ready 75%", and the connection ends. HAProxy multiplies the server's weight by the
+ * percentage, and ends the state that another agent has set. Off unless agent.port= is set; anybody who reaches the
+ * port may ask. Knows no program: the measure is program.free_percent. */
 #pragma once
 
 #include <stdbool.h>
