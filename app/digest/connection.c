@@ -502,13 +502,13 @@ void digest_connection_end(struct connection *c)
 
 /* ---- Rehearsal ---- */
 
-void digest_connection_rehearse(const struct transport_event *event, uint64_t now_ns)
+bool digest_connection_rehearse(const struct transport_event *event, uint64_t now_ns)
 {
     enum { STEPS_MAX = 8 }; /* head, body, reply, and the end of the bytes */
     static struct connection c;
     const struct digest_connection_counters before = digest_connection_counters;
     if (event->kind != TRANSPORT_DATA)
-        return;
+        return false;
     digest_connection_begin(&c, event->connection, event->address, false, now_ns);
     digest_connection_take(&c, event, now_ns);
     for (int i = 0; i < STEPS_MAX && digest_connection_step(&c, CONNECTION_MESSAGES_MAX, now_ns) == STEP_DONE; i++)
@@ -516,4 +516,5 @@ void digest_connection_rehearse(const struct transport_event *event, uint64_t no
     ASSERT(!digest_connection_is_out(&c));
     digest_connection_end(&c);
     digest_connection_counters = before;
+    return c.sent_bytes > 0;
 }

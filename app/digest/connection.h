@@ -124,8 +124,8 @@ void digest_connection_drop(struct connection *c, uint64_t now_ns);
 void digest_connection_end(struct connection *c);
 
 /* Answers a made-up request with a body of at most a block, which no worker gets, on a connection that nobody else
- * knows: app/service/rehearsal.h. */
-void digest_connection_rehearse(const struct transport_event *event, uint64_t now_ns);
+ * knows: app/service/rehearsal.h. Returns false if no answer has left. */
+bool digest_connection_rehearse(const struct transport_event *event, uint64_t now_ns);
 
 /* Asserts the whole invariant. */
 void digest_connection_check(const struct connection *c);

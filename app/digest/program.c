@@ -51,10 +51,7 @@ static bool warm_up(uint64_t now_ns)
 static bool rehearse(uint64_t now_ns)
 {
     struct transport_event event;
-    if (!transport_poll(now_ns, &event))
-        return false;
-    digest_connection_rehearse(&event, now_ns);
-    return true;
+    return transport_poll(now_ns, &event) && digest_connection_rehearse(&event, now_ns);
 }
 
 static const char *init(const struct program_machine *machine, uint64_t now_ns)

@@ -305,9 +305,10 @@ static bool rehearse_datagram(uint64_t now_ns)
     const struct echo_counters before = state.counters;
     ASSERT(event.kind == TRANSPORT_DATAGRAM);
     take_event(&event, now_ns);
+    const bool answered = state.counters.datagrams > before.datagrams;
     *place = recent;
     state.counters = before;
-    return true;
+    return answered;
 }
 
 static bool rehearse_segment(uint64_t now_ns)
@@ -322,8 +323,9 @@ static bool rehearse_segment(uint64_t now_ns)
     take_data(&state.rehearsed, event.payload, now_ns);
     send_back(&state.rehearsed, now_ns);
     ASSERT(!state.rehearsed.used);
+    const bool answered = state.counters.bytes > before.bytes;
     state.counters = before;
-    return true;
+    return answered;
 }
 
 /* ---- the start ---- */

@@ -51,8 +51,8 @@ static bool answer_datagram(uint64_t now_ns)
     struct transport_event event;
     if (!transport_poll(now_ns, &event))
         return false;
-    transport_udp_send(event.port, event.address, event.peer_port, event.payload.data, event.payload.count, now_ns);
-    return true;
+    return transport_udp_send(event.port, event.address, event.peer_port, event.payload.data, event.payload.count,
+                              now_ns);
 }
 
 /* Answers with a message that is prepared first. */
@@ -65,8 +65,7 @@ static bool answer_segment(uint64_t now_ns)
     const uint32_t bytes = (uint32_t)event.payload.count;
     memcpy(message, event.payload.data, bytes);
     transport_message_prepare(event.connection, 0, bytes / 2);
-    transport_send(event.connection, 0, bytes, now_ns);
-    return true;
+    return transport_send(event.connection, 0, bytes, now_ns);
 }
 
 /* ---- Parts and slices ---- */

@@ -35,7 +35,8 @@ extern struct histogram rehearsal_age;
 
 /* Adds a frame to a port of the program's that it wants to be warm for: a datagram or a segment, one of each. The frame
  * takes the place of the stack's own. `play` takes its event by transport_poll, and answers; it returns false if the
- * program's state does not allow that. `payload` is lent for good; without bytes it is a line of text. */
+ * program's state does not allow that, or if no answer has left. `payload` is lent for good; without bytes it is a line
+ * of text. */
 void rehearsal_add_frame(enum transport_rehearsal_kind kind, uint16_t port, struct bytes payload,
                          bool (*play)(uint64_t now_ns));
 

@@ -100,10 +100,11 @@ static bool rehearse(uint64_t now_ns)
         return false;
     hot_fetch(&time_settings, sizeof time_settings);
     rate_limit_keep(event.address);
-    answer(&event, machine_ns(), now_ns, &stamped_ns, &sent_ns);
+    const bool answered = answer(&event, machine_ns(), now_ns, &stamped_ns, &sent_ns)
+                          && ntp_server_counters.send_failed == before.send_failed;
     rate_limit_put_back();
     ntp_server_counters = before;
-    return true;
+    return answered;
 }
 
 static void take_event(const struct transport_event *event, uint64_t now_ns)

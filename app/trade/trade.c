@@ -104,6 +104,21 @@ static const struct counter_group refused_group = { refused_table, ARRAY_COUNT(r
 static const struct counter switch_table[] = { SWITCHES(SWITCH_ROW) };
 static const struct counter_group switch_group = { switch_table, ARRAY_COUNT(switch_table) };
 
+/* The reasons of rehearsal.refused_program. */
+static struct {
+    uint64_t unarmed; /* no session, or orders are held back */
+    uint64_t feed;    /* the feed is not current, or messages wait */
+    uint64_t book;    /* no symbol has a price, or no book has room */
+    uint64_t order;   /* a limit refused the order, or it could not leave */
+} unrehearsed;
+static const struct counter unrehearsed_table[] = {
+    COUNTER("rehearsal.refused_", unrehearsed, unarmed),
+    COUNTER("rehearsal.refused_", unrehearsed, feed),
+    COUNTER("rehearsal.refused_", unrehearsed, book),
+    COUNTER("rehearsal.refused_", unrehearsed, order),
+};
+static const struct counter_group unrehearsed_group = { unrehearsed_table, ARRAY_COUNT(unrehearsed_table) };
+
 static struct histogram tick_to_order;
 static struct counter shown_table[SHOWN_COUNT_MAX * SHOWN_VALUE_COUNT];
 static struct counter_group shown_group = { shown_table, 0 };
@@ -194,6 +209,7 @@ static void register_statistics(void)
     stats_add_counters(&book_level_group);
     stats_add_counters(&ouch_level_group);
     stats_add_counters(&switch_group);
+    stats_add_counters(&unrehearsed_group);
     stats_add_counters(&shown_group);
     stats_set_ways("seen_to_decided_ns decided_to_published_ns published_to_kicked_ns");
     trace.fine = true;
@@ -262,6 +278,7 @@ const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
     const struct trade_settings *s = &trade_settings;
     ASSERT(machine->tsc_khz > 0 && machine->now_ns != NULL && s->strategy < ARRAY_COUNT(strategies));
     memset(&trade, 0, sizeof trade);
+    memset(&unrehearsed, 0, sizeof unrehearsed);
     trade.strategy = strategies[s->strategy];
     trade.dirty = all_symbols();
     trade.clock_ns = machine->now_ns;
@@ -498,18 +515,28 @@ HOT static inline void take_feed(enum mold_line line, struct bytes datagram, uin
 
 /* ---- rehearsals: app/service/rehearsal.h ---- */
 
-/* Plays a datagram that adds a share below a symbol's best ask, and the order of one share that follows at any price.
- * If none follows, an order of its own is sent. The order leaves over the rehearsal's connection. All that changes is
- * put back. */
+/* Plays a datagram that adds a share below the best ask of the next symbol that has one, and the order of one share
+ * that follows at any price. If none follows, an order of its own is sent. The order leaves over the rehearsal's
+ * connection. All that changes is put back. */
 NOT_HOT static bool rehearse(uint64_t now_ns)
 {
     enum { HEAD_BYTES = MOLD_HEADER_BYTES + MOLD_LENGTH_BYTES };
     uint8_t datagram[HEAD_BYTES + ITCH_ADD_BYTES], deletion[ITCH_DELETE_BYTES];
     struct transport_event event;
     ASSERT(!trade.rehearses);
-    const uint32_t symbol = trade.rehearsed = (trade.rehearsed + 1) % trade_settings.symbol_count;
-    if (!transport_poll(now_ns, &event) || !is_armed() || !mold_is_current() || mold_has_backlog()
-        || !book_rehearsal(symbol, datagram + HEAD_BYTES, deletion))
+    bool found = false;
+    for (uint32_t i = 0; i < trade_settings.symbol_count && !found; i++) {
+        trade.rehearsed = (trade.rehearsed + 1) % trade_settings.symbol_count;
+        found = book_rehearsal(trade.rehearsed, datagram + HEAD_BYTES, deletion);
+    }
+    const uint32_t symbol = trade.rehearsed;
+    uint64_t *const reason = !is_armed()                                ? &unrehearsed.unarmed
+                             : !mold_is_current() || mold_has_backlog() ? &unrehearsed.feed
+                             : !found                                   ? &unrehearsed.book
+                                                                        : NULL;
+    if (reason != NULL)
+        ++*reason;
+    if (reason != NULL || !transport_poll(now_ns, &event))
         return false;
     const struct trace stamps = trace;
     const struct strategy_settings trading = trade_settings.trading;
@@ -527,6 +554,7 @@ NOT_HOT static bool rehearse(uint64_t now_ns)
     trade_settings.trading.shares = 1;
     trade_settings.trading.buy_at = UINT32_MAX;
     prepare();
+    const bool was_prepared = trade.orders.prepared != NULL;
     mold_rehearsal_begin(datagram, 1);
     store_be16(datagram + MOLD_HEADER_BYTES, ITCH_ADD_BYTES);
     if (mold_take(MOLD_A, (struct bytes){ datagram, sizeof datagram }, now_ns)) {
@@ -538,6 +566,8 @@ NOT_HOT static bool rehearse(uint64_t now_ns)
     if (trade.orders.prepared != NULL)
         place(symbol, side, &(struct strategy_order){ STRATEGY_ENTER, book_top(symbol)->last_price, 1, true }, now_ns);
 
+    const bool ordered = was_prepared && trade.orders.prepared == NULL;
+    unrehearsed.order += !ordered;
     trade.rehearses = false;
     trade.orders.connection = connection;
     trade.orders.prepared = prepared;
@@ -547,7 +577,7 @@ NOT_HOT static bool rehearse(uint64_t now_ns)
     book_counters = of_book;
     memcpy(trade.refused, refused, sizeof refused);
     trace = stamps;
-    return true;
+    return ordered;
 }
 
 NOT_HOT static bool warm_up(uint64_t now_ns)

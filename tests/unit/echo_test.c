@@ -306,6 +306,8 @@ TEST(rehearsals_answer_and_change_nothing)
     for (int i = 0; i < SLICES; i++, now_ns += REHEARSAL_SLICE_NS)
         program.turn(now_ns);
     assert_true(fake.rehearsed_bytes > SLICES);
+    assert_in_range(counter_value("rehearsal.done"), SLICES - 1, SLICES); /* the first turn had an event */
+    assert_int_equal(counter_value("rehearsal.refused_program"), 0);
     fake.rehearsal_lost = true;
     for (int i = 0; i < SLICES; i++, now_ns += REHEARSAL_SLICE_NS)
         program.turn(now_ns);

@@ -209,6 +209,7 @@ TEST(rehearsals_send_their_own_order_and_change_nothing)
     const struct fake_connection *rehearsed = &fake.connections[FAKE_REHEARSED];
     const struct book_top top = *book_top(0);
     fake.rehearses = true;
+    const struct rehearsal_counters at_first = rehearsal_counters, *const r = &rehearsal_counters;
     for (size_t i = 0; stats_counter(NULL, i, &c); i++)
         before[i] = *c.value;
     for (uint32_t left = 1000, sent = 0; sent < 5; left--) {
@@ -223,8 +224,28 @@ TEST(rehearsals_send_their_own_order_and_change_nothing)
     for (size_t i = 0; stats_counter(NULL, i, &c); i++)
         assert_true(*c.value == before[i] || strcmp(c.name, "trade.turns") == 0
                     || strcmp(c.name, "program.uptime_ns") == 0 || strncmp(c.name, "rehearsal.", 10) == 0);
+    for (int i = 0; i < 300; i++)
+        turn(REHEARSAL_SLICE_NS);
+    assert_in_range(r->done - at_first.done, 300, 400);
+    assert_int_equal(r->refused_busy + r->refused_stack + r->refused_program,
+                     at_first.refused_busy + at_first.refused_stack + at_first.refused_program);
     trigger(10);
     assert_true(has_sent(ENTER_1, ENTER_BYTES));
+}
+
+/* Holds rehearsals back for each reason there is. Each one counts. */
+TEST(rehearsals_that_are_held_back_count_their_reason)
+{
+    fake.rehearses = true;
+    trade_settings.risk.notional_max = 1;
+    for (int i = 0; i < 12; i++)
+        turn(REHEARSAL_SLICE_NS);
+    assert_int_equal(counter("rehearsal.refused_order"), 2);
+    assert_null(trade_set(text_of("stop")));
+    for (int i = 0; i < 12; i++)
+        turn(REHEARSAL_SLICE_NS);
+    assert_int_equal(counter("rehearsal.refused_unarmed"), 2);
+    assert_int_equal(rehearsal_counters.refused_program, 4);
 }
 
 TEST(rehearsals_touch_no_order_that_stands)
