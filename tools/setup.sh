@@ -43,8 +43,6 @@ test shellcheck — lint: mistakes in shell scripts
 test codespell — lint: misspelt words
 test man-db — formats the manual page in its test
 check gcovr — table of `make coverage`
-test busybox — shell and tools of a small Linux, under the scripts of tools/peregrine
-test rust-coreutils — tools of another kind, under the same scripts
 test openssh-client — ssh and keys of tools/peregrine and its tests
 check clang — libFuzzer targets
 check libclang-rt-dev|libclang-rt-14-dev|libfuzzer-14-dev — run-time libraries of libFuzzer and its sanitizers
@@ -75,6 +73,8 @@ check dosfstools — makes its EFI partition
 check e2fsprogs — makes its root file system
 check btrfs-progs — makes that of another Debian there
 check xfsprogs — XFS, on which the power is cut in tests/deploy
+check busybox — shell and tools of a small Linux, under the scripts of tools/peregrine
+check rust-coreutils — tools of another kind, under the same scripts
 check qemu-utils — qemu-img, for disks that are thrown away after a test
 check dpdk-dev — testpmd, a network device that others wrote, for the games of tests/e2e
 check librte-net-vhost# — its vhost-user port, where the guest is plugged in

@@ -288,7 +288,7 @@ def test_dry_runs_do_nothing(machine):
 @pytest.mark.parametrize("userland", USERLANDS)
 def test_the_tools_of_any_userland_do_the_same(tmp_path, userland):
     if not shutil.which(USERLANDS[userland][0]) or not shutil.which(USERLANDS[userland][1] or "sh"):
-        pytest.skip(f"{userland} is not here: tools/setup.sh test")
+        pytest.skip(f"{userland} is not here: tools/setup.sh check")
     gnu, other = Deployment(tmp_path / "gnu"), Deployment(tmp_path / "other", userland=userland)
     trees, outputs = [], []
     for machine in gnu, other:
