@@ -152,7 +152,7 @@ def burst():
 
 
 def bars(title, unit, groups):
-    """Draws groups of bars on one linear scale from zero: (label, {system: value}). Each bar bears its system's name."""
+    """Draws groups of bars, (label, {system: value}), on one linear scale. Each bar bears its system's name."""
     left, width, height, y, parts = 24, 320, 17, 46, [text(24, 24, f"{title}, {unit}", 14, "start", "bold")]
     most = max((value for _, values in groups for value in values.values()), default=1)
     for label, values in groups:
@@ -182,7 +182,8 @@ def compared(rows):
             ("burst to POST", "burst"), ("UDP echo", "udp"), ("TCP echo", "tcp"), ("tick to order", "trade"))]
     sizes = [(f"{protocol.upper()}, {size} bytes", systems_of(rows, {
         system: f"halfrtt/{part}/{protocol}/{size}" for system, part in (
-            ("own", "own"), ("lwip", "lwip"), ("linux", "guest"))})) for protocol in ("udp", "tcp") for size in (4, 1024)]
+            ("own", "own"), ("lwip", "lwip"), ("linux", "guest"))}))
+        for protocol in ("udp", "tcp") for size in (4, 1024)]
     cpus = [(f"{count} CPU{'s' if count > 1 else ''}; Linux: Go's net/http", systems_of(rows, {
         "own": f"digest/cpus-{count}/rounds-1000/64", "linux": f"digest/cpus-{count}/go/rounds-1000/64"}))
         for count in (1, 2)]

@@ -275,14 +275,15 @@ def benchmarks(found):
         rows = [row for row in found.rows.values() if family(row) == name]
         if not rows:
             continue
-        parts += [f"## {name}", "", how, "", f"{found.sources([row['name'] for row in rows])}", ""]
-        parts += ["| row | unit |", "|---|---|"]
+        parts += [f"## {name}", "", textwrap.fill(how, 118), "", f"{found.sources([row['name'] for row in rows])}", ""]
         groups = {}
         for row in rows:
             path = row["name"].split("/")[1:]
             groups.setdefault((path[0], row["unit"]), []).append("/".join(path[1:]))
-        parts += [f"| `{first}/` {', '.join(f'`{rest}`' for rest in others if rest)} | {unit} |" if any(others) else
-                  f"| `{first}` | {unit} |" for (first, unit), others in groups.items()]
+        for (first, unit), others in groups.items():
+            names = f"`{first}/` {', '.join(f'`{rest}`' for rest in others if rest)}" if any(others) else f"`{first}`"
+            parts.append(textwrap.fill(f"- {unit}: {names}", 118, subsequent_indent="  ", break_on_hyphens=False,
+                                       break_long_words=False))
         parts.append("")
     return "\n".join(parts).rstrip() + "\n"
 

@@ -73,8 +73,8 @@ bool network_has_neighbour(uint32_t address)
 
 /* ---- Addresses ---- */
 
-/* Enters the latest address of the gateway of gwmac= as if the gateway had answered: lwIP's own static entries hold for good,
- * whatever the gateway says later. */
+/* Enters the latest address of the gateway of gwmac= as if the gateway had answered: lwIP's own static entries hold for
+ * good, whatever the gateway says later. */
 static void gateway_enter(void)
 {
     struct pbuf *p = pbuf_alloc(PBUF_RAW, SIZEOF_ETHARP_HDR, PBUF_RAM);

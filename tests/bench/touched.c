@@ -87,6 +87,7 @@ void touched_prefetch(const void *at, ...) { touch(at, 1, __builtin_return_addre
 
 /* ---- what -fsanitize=thread calls ---- */
 
+/* clang-format off */
 #define ACCESS(name, bytes)                                                                                            \
     void name(void *at);                                                                                               \
     void name(void *at) { touch(at, bytes, __builtin_return_address(0)); }
@@ -100,12 +101,14 @@ void touched_prefetch(const void *at, ...) { touch(at, 1, __builtin_return_addre
 ACCESSES(1)
 ACCESSES(2)
 ACCESSES(4)
-ACCESSES(8) ACCESSES(16)
+ACCESSES(8)
+ACCESSES(16)
 
 #define RANGE(name)                                                                                                    \
     void name(void *at, size_t bytes);                                                                                 \
     void name(void *at, size_t bytes) { touch(at, bytes, __builtin_return_address(0)); }
-    RANGE(__tsan_read_range) RANGE(__tsan_write_range)
+RANGE(__tsan_read_range)
+RANGE(__tsan_write_range)
 
 #define ATOMICS(bits)                                                                                                  \
     uint##bits##_t __tsan_atomic##bits##_load(const volatile uint##bits##_t *at, int order);                           \
@@ -129,9 +132,13 @@ ACCESSES(8) ACCESSES(16)
         touch((const void *)at, bits / 8, __builtin_return_address(0));                                                \
         return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);                                                        \
     }
-        ATOMICS(8) ATOMICS(16) ATOMICS(32) ATOMICS(64)
+ATOMICS(8)
+ATOMICS(16)
+ATOMICS(32)
+ATOMICS(64)
+/* clang-format on */
 
-            void __tsan_atomic_thread_fence(int order);
+void __tsan_atomic_thread_fence(int order);
 void __tsan_atomic_thread_fence(int order)
 {
     (void)order;

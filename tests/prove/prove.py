@@ -26,7 +26,8 @@ SETTINGS = ("base/settings.c base/text.c base/format.c "
 SETTINGS_SLEVELS = ("prove_state_begin:50,settings_begin:200,set_value:200,number_fits:10,"
                     "set_choice:50,set_text:200,set_endpoint:1000,set_endpoints:2000,"
                     "add_word:5000,text_skip:200,text_is:50,text_to_string:200,text_number:50,text_duration:2000,"
-                    "text_chance:5000,set_key:300,set_ip:1000,set_mac:2000,set_gwmac:50,set_nic:50,set_lease:2000,set_dhcp_send:2000,identity_add:300,"
+                    "text_chance:5000,set_key:300,set_ip:1000,set_mac:2000,set_gwmac:50,set_nic:50,set_lease:2000,"
+                    "set_dhcp_send:2000,identity_add:300,"
                     "set_blackbox:5000,set_capture:2000,set_test_methods:2000,set_m:5000")
 # A part of a value keeps its own length if text_split is read in its callers. The messages have a proof of their own.
 SETTINGS_OPTIONS = ("-inline-calls", "text_split,find",

@@ -224,8 +224,8 @@ TEST(side_holds_its_levels_and_no_more)
     assert_top(0, 0, PRICE, 1);
 }
 
-/* Fills half of the slots with references of a stranger, who knows the code and not the secret: neighbours, and
- * progressions of each power of two and of some other steps. */
+/* Fills half of the slots with references of a stranger, who knows the code and not the secret. They are neighbours, or
+ * progressions by a power of two or another step. */
 TEST(no_progression_of_references_makes_long_searches)
 {
     random_seed(20261128);

@@ -85,8 +85,7 @@ count-net: $(BENCH_NET) ## instructions of both stacks (callgrind): writes the b
 	$(PY) tests/bench/test_instructions.py
 .PHONY: bench-net count-net
 
-# Which cache lines an answer touches and the rest before it does not: tests/bench/touched.h. The product's objects call
-# the recorder; those of tests/ do not.
+# The recorder of cache lines, tests/bench/touched.h. The product's objects call it; those of tests/ do not.
 $(BUILD)/touched/%.o: %.c tests/bench/touched.h
 	@mkdir -p $(@D)
 	$(CC) $(HOST_CFLAGS) -g -fsanitize=thread $(if $(findstring clang,$(CC)),,-Wno-tsan) \

@@ -45,8 +45,8 @@ COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c driv
 	$(filter-out kernel/rescue/selftest% kernel/rescue/watchdog.c,$(wildcard kernel/rescue/*.c)) kernel/panic.c \
 	image/main.c $(addprefix app/matcher/,early.c matcher.c modulus.c) \
 	$(addprefix app/player/,circuit_breaker.c program.c send_queue.c session.c) \
-	$(addprefix app/service/,agent.c control.c metrics.c rehearsal.c service.c silence.c start.c slow.c stats.c status_page.c \
-		status_page_response.c syslog.c) \
+	$(addprefix app/service/,agent.c control.c metrics.c rehearsal.c service.c silence.c start.c slow.c stats.c \
+		status_page.c status_page_response.c syslog.c) \
 	$(addprefix base/,big.c format.c hmac.c log.c sha256.c slowest.c text.c utc.c vectors.c) \
 	$(addprefix drivers/virtio/,mmio.c virtqueue.c) \
 	$(addprefix kernel/,cpu/apic.c cpu/cpu.c cpu/hypervisor.c cpu/random.c cpu/workers.c cpu/segments.c \
