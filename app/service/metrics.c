@@ -164,7 +164,8 @@ static bool labelled_take(const char *name, struct labelled *out)
         if (last <= symbol)
             return false;
         char family[NAME_BYTES_MAX];
-        name_copy(out->family, family, format(family, sizeof family, "%s%s", market, last));
+        format(family, sizeof family, "%s%s", market, last);
+        name_copy(out->family, family, strlen(family));
         out->label = "symbol";
         out->value = (struct bytes){ (const uint8_t *)symbol, (size_t)(last - 1 - symbol) };
         return true;
