@@ -52,6 +52,7 @@ static struct settings_refusal set_symbols(void *values, struct bytes value)
                 return settings_refuse_part("a symbol stands twice in the list", part);
         s->symbol_count++;
     }
+    ASSERT(s->symbol_count <= BOOK_SYMBOL_COUNT_MAX);
     return settings_accept();
 }
 
@@ -80,6 +81,7 @@ static struct settings_refusal set_positions(void *values, struct bytes value)
         position->shares = is_short ? -(int64_t)shares : (int64_t)shares;
         s->position_count++;
     }
+    ASSERT(s->position_count <= BOOK_SYMBOL_COUNT_MAX);
     return settings_accept();
 }
 

@@ -149,6 +149,7 @@ static int64_t profit_of_day(void)
         sum += profit_of(i);
         sum = sum > most ? most : sum < -most ? -most : sum;
     }
+    ASSERT(sum >= -most && sum <= most);
     return sum;
 }
 
@@ -193,6 +194,7 @@ static void register_shown(void)
             format(name, SHOWN_NAME_BYTES, "market.%.*s.%s", bytes, (const char *)trade_settings.symbols[i], values[k]);
             shown_table[shown_group.count++] = (struct counter){ name, &trade.shown[i].values[k] };
         }
+    ASSERT(shown_group.count <= ARRAY_COUNT(shown_table));
 }
 
 static const struct counter_group *const watched_groups[] = { &book_counter_group, &mold_counter_group,
@@ -254,6 +256,7 @@ NOT_HOT static void stop(const char *by)
 
 const char *trade_set(struct bytes word)
 {
+    ASSERT(word.data != NULL || word.count == 0);
     if (text_is(word, "stop")) {
         stop("the operator has said so");
     } else if (text_is(word, "start")) {
@@ -530,6 +533,7 @@ NOT_HOT static bool rehearse(uint64_t now_ns)
         found = book_rehearsal(trade.rehearsed, datagram + HEAD_BYTES, deletion);
     }
     const uint32_t symbol = trade.rehearsed;
+    ASSERT(symbol < trade_settings.symbol_count);
     uint64_t *const reason = !is_armed()                                ? &unrehearsed.unarmed
                              : !mold_is_current() || mold_has_backlog() ? &unrehearsed.feed
                              : !found                                   ? &unrehearsed.book
