@@ -109,3 +109,14 @@ def test_an_error_of_ssh_comes_with_advice(tmp_path, said, advice):
     ssh.chmod(0o755)
     done = peregrine("check", "pilot@host", "--ssh", ssh)
     assert done.returncode == 3 and advice.replace("SSH", str(ssh)) in done.stderr
+
+
+def test_no_example_has_a_secret_on_a_command_line():
+    """`ps` would show it to all users; settings go into a file."""
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*"), *ROOT.glob("app/*/README.md")]:
+        if page.suffix in (".md", ".1"):
+            text = page.read_text().replace("\\\n", "").replace("\\-", "-")
+            lines = re.findall(r"^.*(?:-linux|tools/\S+|peregrine|gg) .*$", text, re.MULTILINE)
+            shown = [line for line in lines if re.search(r" (passwd|key)=[^ `|.]+| --key [^\[ I]", line)
+                     and not re.search(r"echo '.*>", line)]
+            assert not shown, (page, shown)

@@ -9,7 +9,8 @@ import pytest
 from tests.exchange.running import WAIT_S, Lines, Running, Soup
 from tests.exchange.test_orders import enter
 from tests.lib import chromium
-from tests.lib.chromium import LOOKS, check_fault_is_shown, check_page, check_silent_stream, open_page, value
+from tests.lib.chromium import (LOOKS, PHONE, WALL, check_fault_is_shown, check_page, check_silent_stream, open_page,
+                                value)
 from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -43,6 +44,18 @@ def test_the_page_shows_books_trades_and_the_account(browser, exchange, size, th
     rows = value(browser, "document.getElementById('rows').innerText")
     assert "TRADER" in rows and "ACME" in rows and "100" in rows
     assert value(browser, "document.querySelectorAll('#levels td.bid')[0].textContent") != ""
+
+
+@pytest.mark.parametrize("size", [WALL, (1280, 900), (1100, 900), PHONE])
+def test_no_number_of_an_account_is_cut(browser, exchange, size):
+    open_page(browser, exchange, size)
+    browser.execute_script("""page.parts = [state => {
+        const big = {...state.accounts[0], user: 'TRADER', connected: false, profit: -12345678900, open: 32,
+                     counts: {enter: 123456}, us: [12345, 123456], positions: {ACME: [-100000, -1234567800]}};
+        drawAccounts({...state, accounts: [big]});
+    }];""")
+    wait_for(lambda: "1234567.89" in value(browser, "document.getElementById('rows').innerText"))
+    check_page(browser, size, f"account-{size[0]}")
 
 
 def test_a_click_chooses_the_stock_and_a_halt_is_shown(browser, exchange):

@@ -1,13 +1,16 @@
 """The exchange as a process: both lines, lost messages, snapshots, orders that go on after a restart, bad words."""
 import contextlib
+import itertools
 import socket
 import struct
 import subprocess
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from exchange import demo
 from tests.exchange.market_of import fields_of
 from tests.exchange.running import WAIT_S, WORDS, Lines, Running, Soup, header_of, messages_of
 from tests.exchange.test_orders import cancel, enter
@@ -302,3 +305,27 @@ def test_a_port_that_is_taken_is_named(lines):
 def test_help_and_version_are_there(words):
     result = subprocess.run([*WORDS, *words], capture_output=True, text=True, check=False)
     assert result.returncode == 0 and result.stdout.startswith(("usage: exchange", "exchange "))
+
+
+@pytest.mark.parametrize("on_terminal", [True, False])
+def test_the_demo_shows_a_table_or_short_lines_and_files_the_log(monkeypatch, capsys, tmp_path, on_terminal):
+    book = {"symbol": "ACME", "bids": [[1_000_000, 5, 1, 0]], "offers": []}
+    account = {"counts": {"enter": 3, "answer E": 2}, "open": 1, "profit": -12_345_600,
+               "positions": {"ACME": [-7, 100]}}
+    state = {"seconds": 61, "messages": 9, "books": [book], "accounts": [account]}
+    monkeypatch.setattr(demo.Screen, "_ask", lambda self: state)
+    monkeypatch.setattr(demo.time, "monotonic", itertools.count(1, 1.5).__next__)
+    monkeypatch.setattr(demo.sys.stdout, "isatty", lambda: on_terminal, raising=False)
+    host = SimpleNamespace(log="trade: running, TCP/IP stack own\n", process=SimpleNamespace(poll=lambda: None))
+    with open(tmp_path / "log", "w", encoding="utf-8") as file:
+        screen = demo.Screen(host, "http://x/", file)
+        for i in range(20):
+            host.log += f"line {i}\n"
+            screen.show()
+    assert (tmp_path / "log").read_text() == host.log
+    said = capsys.readouterr().out
+    assert "0:01:01, 9 messages, 3 orders, 2 executions, 1 open, profit $-1234.56" in said and "line 1" not in said
+    if on_terminal:
+        assert said.count("\x1b[5A") > 5 and said.count("\n") > 30 and "http://x/" in said.splitlines()[-1]
+    else:
+        assert 1 <= said.count("\n") <= 4 and "\x1b" not in said

@@ -57,6 +57,7 @@ def state_of(server, samples):
             order = entry.order
             own[order.book][order.side, order.price] += order.shares
     return {"session": exchange.feed.session.decode(), "seconds": (server.now_ns() - exchange.begin_ns) / 1e9,
+            "note": server.options.note,
             "phase": phase_of(engine), "over": exchange.is_over, "messages": exchange.feed.next - 1,
             "behind_ms": round(server.behind_ns / 1e6, 1),
             "books": [book_row(book, own[book]) for book in engine.books.values()],

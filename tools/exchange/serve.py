@@ -37,6 +37,7 @@ def make_parser():
         add(f"--{name.replace('_', '-')}", type=address_of, default=("127.0.0.1", PORTS[name]), metavar="IP:PORT",
             help=f"{text} (default 127.0.0.1:{PORTS[name]})")
     add("--board", type=address_of, metavar="IP:PORT", help="where the live page is served (default: nowhere)")
+    add("--note", default="", metavar="TEXT", help="a sentence for the foot of the page")
     add("--interface", type=lambda text: address_of(f"{text}:0")[0], metavar="IP",
         help="the own address from which multicast goes out")
     add("--account", type=account_of, action="append", metavar="USER:PASSWORD",

@@ -14,16 +14,17 @@ class Log:
 
     def show(self):
         """Prints new lines of the log, whole ones only, except statistics that are 0."""
-        for line in self._take():
+        for line in self.take():
             if not re.search(r"\] stats: \S+ 0$", line):
                 say(f"  | {line}")
 
     def show_last(self, count):
         """Prints the last lines without the statistics, which the control channel has brought."""
-        for line in [line for line in self._take() if "] stats: " not in line][-count:]:
+        for line in [line for line in self.take() if "] stats: " not in line][-count:]:
             say(f"  | {line}")
 
-    def _take(self):
+    def take(self):
+        """Returns the whole lines that have come since the last call."""
         lines = self.host.log.split("\n")[:-1]
         new, self.shown = lines[self.shown:], len(lines)
         return new

@@ -114,8 +114,8 @@ def leave(host, control, key):
         say(f"run: {error}")
 
 
-def run(program):
-    """Runs the program, and returns the exit code."""
+def run(program, make_log=Log):
+    """Runs the program, and returns the exit code. `make_log` makes what shows the machine's log."""
     on_tap = program.setup.net == "tap"
     forwards = relay_all() if on_tap else forward(program)
     control = next(ours for kind, ours, port in forwards if (kind, str(port)) == ("udp", program.control_port))
@@ -130,7 +130,7 @@ def run(program):
         key_file.write_text(f"key={program.key}\ncontrol.port={control}\n")
         with machine.boot_image(setup, " ".join(program.words), directory, program.image,
                                 () if on_tap else forwards) as host:
-            log = Log(host)
+            log = make_log(host)
             if watch(host, log, lambda: say_how_to_reach(program, forwards, control, key_file)):
                 inside = (machine.TAP_GUEST, int(program.control_port))
                 leave(host, inside if on_tap else ("127.0.0.1", control), program.key)

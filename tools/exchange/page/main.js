@@ -10,6 +10,7 @@ const dollars = n => (n < 0 ? "−" : "") + Math.abs(n / 10000).toFixed(2);
 function drawHeader(state) {
   setText(byId("round"), `session ${state.session} · ${state.phase} · ${grouped(state.messages)} messages`);
   setText(byId("clock"), clock(state.seconds));
+  setText(byId("note"), state.note);
 }
 
 function drawSymbols(state) {
