@@ -321,9 +321,21 @@ static void rest(struct netdev *device)
     virtio_net_quiet(device);
 }
 
+/* Comes home if the card has sent nothing for net.timeout= of what it was given. app/service/silence.h watches the other
+ * direction. Call once a second. */
+static void sent_check(struct netdev *device)
+{
+    virtio_net_levels(device);
+    const uint64_t timeout_ns = service_settings.net_timeout_ns, stalled_s = virtio_net_counters.tx_stalled_s;
+    if (timeout_ns == 0 || stalled_s < 3 || stalled_s * NS_PER_S < timeout_ns)
+        return;
+    log_line("network: the card has sent nothing for %llu s of what it was given", (unsigned long long)stalled_s);
+    shutdown_after_failure(service_verdict_name(PROGRAM_NETWORK_LOST));
+}
+
 /* Writes once a second the record of a running machine, a slice of it each turn. True while one is being written. Does
  * the other work of each second as well. */
-static bool record_poll(const struct netdev *device, uint64_t begun_ns, uint64_t now_ns)
+static bool record_poll(struct netdev *device, uint64_t begun_ns, uint64_t now_ns)
 {
     static uint64_t next_ns, records;
     ASSERT(begun_ns <= now_ns);
@@ -335,7 +347,7 @@ static bool record_poll(const struct netdev *device, uint64_t begun_ns, uint64_t
         if (machine_settings.test_trap[0] != '\0' && now_ns - begun_ns >= machine_settings.test_after_ns)
             test_trap();
         next_ns = now_ns + RECORD_PERIOD_NS;
-        virtio_net_levels(device);
+        sent_check(device);
         i6300esb_reload();
         watchdog_check_workers();
         clock_follow_host();

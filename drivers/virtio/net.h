@@ -120,7 +120,8 @@ struct virtio_net {
         uint64_t begin_cycles;
         uint16_t used_idx; /* the queue's at that time */
     } rx_stall, tx_stall;
-    uint64_t features; /* agreed */
+    uint16_t tx_level_idx; /* what the device had sent at the last virtio_net_levels */
+    uint64_t features;     /* agreed */
 
     uint16_t rx_free[VIRTIO_NET_RX_BUFFER_COUNT]; /* stacks: the buffer used last is the warmest */
     uint16_t tx_free[VIRTIO_NET_TX_BUFFER_COUNT];
@@ -171,6 +172,7 @@ struct virtio_net_counters {
     uint64_t tx_ring_full;                     /* tx_publish found no slot */
     uint64_t tx_still_held;                    /* tx_publish of a buffer that the device still holds */
     uint64_t tx_no_buffer;                     /* tx_acquire found none */
+    uint64_t tx_stalled_s;                     /* calls of virtio_net_levels in a row that saw it send nothing */
     uint64_t rx_merged;                        /* frames that came in several buffers, and were put together */
     uint64_t rx_drop_short;                    /* less than virtio's header and an Ethernet header */
     uint64_t rx_drop_long;                     /* more than NETDEV_FRAME_BYTES_MAX, or than the buffer holds */
@@ -182,5 +184,6 @@ struct virtio_net_counters {
 extern struct virtio_net_counters virtio_net_counters;
 struct counter_group virtio_net_counter_group(void);
 
-/* Counts the buffers that neither the device nor the stack holds, for the statistics. */
-void virtio_net_levels(const struct netdev *device);
+/* Counts the buffers that neither the device nor the stack holds, and how long the device has sent nothing of what it
+ * was given. Call once a second. */
+void virtio_net_levels(struct netdev *device);

@@ -1166,6 +1166,31 @@ TEST(survey_sees_a_waiting_frame_and_may_notify_without_one)
     test_after_each();
 }
 
+TEST(levels_count_the_seconds_without_a_sent_frame)
+{
+    struct virtio_model_packet first, second;
+    start_kind(VIRTIO_MODEL_MODERN);
+    virtio_net_levels(device);
+    virtio_net_levels(device);
+    assert_int_equal(virtio_net_counters.tx_stalled_s, 0); /* nothing is to be sent */
+    for (int i = 0; i < 2; i++)
+        assert_true(device->ops->tx_publish(device, device->ops->tx_acquire(device), 60, 0, 0));
+    virtio_net_levels(device);
+    virtio_net_levels(device);
+    virtio_net_levels(device);
+    assert_int_equal(virtio_net_counters.tx_stalled_s, 3);
+    assert_true(virtio_model_transmit_take(&model, &first) && virtio_model_transmit_take(&model, &second));
+    virtio_model_transmit_done(&model, &first);
+    virtio_net_levels(device);
+    assert_int_equal(virtio_net_counters.tx_stalled_s, 0); /* slow, and alive */
+    virtio_net_levels(device);
+    assert_int_equal(virtio_net_counters.tx_stalled_s, 1);
+    virtio_model_transmit_done(&model, &second);
+    virtio_net_levels(device);
+    virtio_net_levels(device);
+    assert_int_equal(virtio_net_counters.tx_stalled_s, 0);
+}
+
 TEST(levels_count_the_free_buffers)
 {
     start_kind(VIRTIO_MODEL_MODERN);
