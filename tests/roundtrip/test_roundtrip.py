@@ -30,4 +30,5 @@ def test_round_trip(name):
         assert made.returncode == 0, transcript.read_text()[-6000:]
         done = subprocess.run([*machine.unshare_words(), sys.executable, ROOT / "tests/roundtrip/trip.py", name],
                               stdout=out, stderr=subprocess.STDOUT, timeout=3600)
-    assert done.returncode == 0, transcript.read_text()[-6000:]
+    text = transcript.read_text().strip()
+    assert done.returncode == 0, f"{text.splitlines()[-1]}\n{text[-6000:]}"

@@ -458,7 +458,8 @@ def main():
         try:
             go(name, trip)
         except (Trouble, AssertionError, subprocess.SubprocessError, OSError) as error:
-            sys.exit(f"trip: {error}{trip.guest_state()}")
+            reason = (str(error).splitlines() or [repr(error)])[0]
+            sys.exit(f"trip: {error}{trip.guest_state()}\ntrip: {reason}")      # the reason last: states are long
         trip.say("all as it should be")
 
 
