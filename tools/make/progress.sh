@@ -15,8 +15,8 @@ terminal=
 
 count=0 newest='' due_s=$tick_s
 say() {
-    local text="$SECONDS s: $newest"
-    [ "$total" = 0 ] || text="$count of $total, $text"
+    local text="$SECONDS s${newest:+: $newest}"
+    [ "$count" = 0 ] || text="$count of $total, $text"      # `make -s` prints no commands
     if [ -n "$terminal" ]; then printf '\rbuild: %.70s\e[K' "$text"; else printf 'build: %.110s\n' "$text"; fi
 }
 "$@" | {
