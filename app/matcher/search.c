@@ -27,9 +27,26 @@
  *
  * The bound: a step costs 64 credits and at most 80 ns at N = 256. So hits cost 1.3 ns for each digit and modulus, and
  * the hash, which replaces them, has a bound of its own (README, "Tails"). */
+#include <assert.h>
+
 #include "app/matcher/state.h"
 #include "base/assert.h"
 #include "base/hot_section.h"
+
+/* The most work of each kind of step that begins before work_max. A hit has a list of candidates, their answers, and
+ * tails that refuse. A table goes through a block, or begins with the window. */
+enum {
+    STEP_PROBES = FILTER_BATCH * FILTER_LANES_MAX * MATCHER_N_DIGITS_MAX / WORK_PROBED,
+    STEP_HIT = (1 + CANDIDATES_MAX) * MATCHER_N_DIGITS_MAX / WORK_SUMMED + MATCHER_QUEUE_MAX * (WORK_TAIL + WORK_PAIR)
+               + MATCHER_CREDIT_MAX / MATCHER_CREDIT_STEP * (WORK_TAIL + MATCHER_MODULUS_BITS_MAX),
+    STEP_TABLE = WORK_MODULUS + WORK_DIGIT * (MATCHER_N_DIGITS_MAX + 2 * FILTER_BLOCK_DIGITS),
+    STEP_TAILS = HASH_BLOCK_DIGITS * (2 + TAIL_PRIMES * TAIL_WORDS_MAX),
+    STEP_START = WORK_START + WORK_TAIL + TAIL_STEPS_MAX / WORK_COUNTED + MATCHER_MODULUS_BITS_MAX / WORK_MOVED,
+    STEP_MAX = MATCHER_CALL_MAX - MATCHER_WORK_MAX,
+};
+static_assert((int)STEP_PROBES <= (int)STEP_MAX && (int)STEP_HIT <= (int)STEP_MAX && (int)STEP_TABLE <= (int)STEP_MAX
+                  && (int)STEP_TAILS <= (int)STEP_MAX && (int)STEP_START <= (int)STEP_MAX,
+              "a call stays within MATCHER_CALL_MAX");
 
 /* Pays for a list of candidates, for candidates, or for a tail that refuses one. Returns false if there is not enough
  * credit. */
@@ -94,6 +111,7 @@ HOT static bool verify_list(struct matcher *m, uint32_t i, const struct candidat
     const uint32_t count = list->count;
     if (count > CANDIDATES_MAX || m->search.queued + count * (last - after) > MATCHER_QUEUE_MAX || !pay(m, i, count))
         return false;
+    ASSERT(count <= ARRAY_COUNT(list->before));
     for (uint32_t k = 0; k < count; k++)
         if (!verify(m, i, after - list->before[k], after, last))
             return false;
@@ -182,6 +200,7 @@ HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
     m->burst_count = (uint32_t)count;
     m->stats.bursts++;
     m->stats.digits += count;
+    s->work += WORK_BURST;
     s->work_max = s->work + m->work_slice / 2; /* the ring waits for the first matcher_next as well */
     block_begin(m, MATCHER_HISTORY);
     if (m->window_any || (m->window_multiple && m->text[MATCHER_HISTORY] == '0'))
@@ -254,7 +273,6 @@ HOT enum matcher_step matcher_next(struct matcher *m, struct matcher_answer *ans
             return MATCHER_WORKING;
     }
     s->open = false;
-    if (m->burst_count > 0)
-        matcher_window_begin(m);
+    matcher_window_begin(m);
     return MATCHER_DONE;
 }

@@ -23,7 +23,8 @@ enum {
 
     MATCHER_QUEUE_MAX = 512,   /* pairs found and not handed out */
     MATCHER_QUEUED_ENDS = 512, /* more than a block's digits and K */
-    MATCHER_WORK_MAX = 8000,   /* work between two returns of matcher_next */
+    MATCHER_WORK_MAX = 8000,   /* after this work a call of matcher_next begins no further step */
+    MATCHER_CALL_MAX = 27000,  /* work of a call, with its last step */
 
     /* Prices of work: about nanoseconds at 2.5 GHz. */
     WORK_END = 3,      /* an end, by the hash */
@@ -33,6 +34,7 @@ enum {
     WORK_DIGIT = 2,    /* a digit taken into a table */
     WORK_SUMMED = 4,   /* the digits that a vector sums up for a unit of work */
     WORK_PROBED = 10,  /* digits of a probe that a pass takes for a unit */
+    WORK_BURST = 30,   /* a burst, before its first digit */
     WORK_MODULUS = 40, /* a modulus that begins with a block */
     WORK_COUNTED = 2,  /* steps of counting factors for a unit */
     WORK_MOVED = 2,    /* entries of a run's list that are moved for a unit */

@@ -134,11 +134,11 @@ INLINED uint32_t pair_factors(struct tails *t, uint32_t prime, const uint8_t *di
     ASSERT(zeros < count);
     count -= zeros;
     end -= zeros;
-    t->steps += TAIL_PAIRS;
+    t->steps += TAIL_PAIRS / 2;
     for (uint32_t k = 0; k < TAIL_PAIRS; k++)
         if (t->pair[k].end == end && t->pair[k].count == count && t->pair[k].prime == prime)
             return t->pair[k].factors + zeros;
-    t->steps += count * t->words[prime];
+    t->steps += (prime == 0 ? count / 4 : count) * t->words[prime];
     const uint32_t factors = count_factors(t, prime, digits, count), k = t->pair_next++ % TAIL_PAIRS;
     t->pair[k].end = end;
     t->pair[k].count = (uint16_t)count;

@@ -13,7 +13,7 @@ enum {
     TAIL_PLACES = 1 << 11, /* a window, a block, and a power of two */
     TAIL_PAIRS = 64,       /* substrings whose counted factors are remembered */
     TAIL_UNIT_BITS = 60,
-    TAIL_STEPS_MAX = TAIL_PAIRS + TAIL_WORDS_MAX * TAIL_WORDS_MAX * TAIL_UNIT_BITS,
+    TAIL_STEPS_MAX = TAIL_PAIRS / 2 + TAIL_WORDS_MAX * TAIL_WORDS_MAX * 26, /* 26: factors 5 of a word */
 };
 
 /* The number that all digits before a place write. */
@@ -60,6 +60,6 @@ static inline bool tails_admit(const struct tail_place *end, const uint32_t need
 }
 /* Returns how many zeros must follow a substring before 2^exponents[0] 5^exponents[1] divides it: 0 if that divides it
  * already. `digits` are the substring's, and the first one is not 0. `end` is the place after the last one. `steps`
- * grows by the digits and words that must be counted for that, if there are any: TAIL_STEPS_MAX at most. */
+ * grows by the digits that must be counted for that, times words: by TAIL_STEPS_MAX at most. */
 uint32_t tails_missing(struct tails *tails, const uint32_t exponents[TAIL_PRIMES], const uint8_t *digits,
                        uint32_t count, uint64_t end);

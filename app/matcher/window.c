@@ -31,8 +31,9 @@ static void shift_window(struct matcher *m)
 }
 
 /* Lists a modulus' candidates in the window, by a probe from the burst's beginning. Early answers want those of a
- * hashed modulus, too. Takes the window into the table of residues if the next burst begins with that. */
-static void prepare_modulus(struct matcher *m, uint32_t i)
+ * hashed modulus, too. Takes the window into the table of residues if the next burst begins with that; if the burst is
+ * there already, its search does that. */
+static void prepare_modulus(struct matcher *m, uint32_t i, bool burst_waits)
 {
     const struct matcher_modulus *c = &m->moduli[i];
     struct candidates *w = &m->window[i];
@@ -45,7 +46,8 @@ static void prepare_modulus(struct matcher *m, uint32_t i)
         m->stats.filter_overflows++;
     }
     if (((m->window_hashed | m->hash_moduli) >> i & 1) != 0) {
-        matcher_hash_to(m, i, MATCHER_HISTORY, MATCHER_ROOM_DIGITS);
+        if (!burst_waits)
+            matcher_hash_to(m, i, MATCHER_HISTORY, MATCHER_ROOM_DIGITS);
         return;
     }
     for (uint32_t k = 0; k < w->count; k++) {
@@ -75,7 +77,7 @@ void matcher_window_step(struct matcher *m)
             shift_window(m);
     } else if (m->idle_step == IDLE_MODULI) {
         if (m->idle_modulus < m->modulus_count)
-            prepare_modulus(m, m->idle_modulus++);
+            prepare_modulus(m, m->idle_modulus++, false);
         else
             m->idle_step = IDLE_CACHE;
     } else if (m->idle_step == IDLE_CACHE) {
@@ -96,7 +98,10 @@ void matcher_window_finish(struct matcher *m)
     m->stats.candidates_unchecked += m->check_count;
     m->check_count = 0;
     while (m->idle_step < IDLE_CACHE)
-        matcher_window_step(m);
+        if (m->idle_step == IDLE_MODULI && m->idle_modulus < m->modulus_count)
+            prepare_modulus(m, m->idle_modulus++, true);
+        else
+            matcher_window_step(m);
 }
 
 void matcher_setup_modulus(struct matcher *m, uint32_t i)
@@ -130,7 +135,8 @@ void matcher_setup(struct matcher *m, const struct simd_ops *ops)
     while (!filter_ready(&m->filter))
         filter_fill(&m->filter, m->moduli);
     matcher_window_begin(m);
-    matcher_window_finish(m);
+    while (m->idle_step < IDLE_CACHE)
+        matcher_window_step(m);
 }
 
 void matcher_restart(struct matcher *m)

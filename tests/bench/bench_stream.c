@@ -76,34 +76,85 @@ void bench_stream_fill(uint8_t *text, size_t count, const struct matcher_config 
     gmp_randclear(random);
 }
 
+enum { BEFORE = 600 }; /* more digits than a modulus has factors */
+
+/* Reads the last digits so far as a number. */
+static void read_before(mpz_t number, const uint8_t *text, size_t at)
+{
+    char digits[BEFORE + 1];
+    const size_t before = at < BEFORE ? at : BEFORE;
+    memcpy(digits, text + at - before, before);
+    digits[before] = '\0';
+    mpz_set_ui(number, 0);
+    if (before > 0)
+        mpz_set_str(number, digits, 10);
+}
+
+/* Writes a number in `digits` digits, as far as there is room. */
+static void write_digits(uint8_t *text, size_t left, const mpz_t number, unsigned digits)
+{
+    char piece[2 * BEFORE];
+    gmp_snprintf(piece, sizeof piece, "%0*Zd", (int)digits, number);
+    memcpy(text, piece, digits < left ? digits : left);
+}
+
 /* Writes pieces of `digits` digits, then zeros. With each piece the number that all digits so far write has at least
- * `factors` factors of a prime, if its digits can do that. */
+ * `factors` factors of a prime, if its digits can do that. All else is random. */
 static void fill_powers(uint8_t *text, size_t count, unsigned prime, unsigned factors, unsigned digits, unsigned zeros)
 {
-    enum { BEFORE = 600 }; /* more digits than a modulus has factors */
-    static char number_text[2 * BEFORE];
     mpz_t number, rest, power, all;
+    gmp_randstate_t random;
+    gmp_randinit_default(random);
     mpz_inits(number, rest, power, all, NULL);
     mpz_ui_pow_ui(power, prime, factors);
     mpz_ui_pow_ui(all, 10, digits);
     for (size_t at = 0; at < count; at += digits + zeros) {
-        const size_t before = at < BEFORE ? at : BEFORE, left = count - at;
-        memcpy(number_text, text + at - before, before);
-        number_text[before] = '\0';
-        mpz_set_ui(number, 0);
-        if (before > 0)
-            mpz_set_str(number, number_text, 10);
+        const size_t left = count - at;
+        read_before(number, text, at);
         mpz_mul(number, number, all);
-        mpz_add_ui(number, number, 7 * at + 1); /* other digits each time */
-        mpz_cdiv_q(rest, number, power);
-        mpz_mul(number, rest, power);
-        mpz_mod(rest, number, all);
-        gmp_snprintf(number_text, sizeof number_text, "%0*Zd", (int)digits, rest);
-        memcpy(text + at, number_text, digits < left ? digits : left);
+        mpz_urandomm(rest, random, all);
+        mpz_add(rest, number, rest);
+        mpz_fdiv_q(rest, rest, power);
+        mpz_mul(rest, rest, power);
+        if (mpz_cmp(rest, number) <= 0)
+            mpz_add(rest, rest, power);
+        mpz_mod(rest, rest, all);
+        write_digits(text + at, left, rest, digits);
         if (digits < left)
             memset(text + at + digits, '0', zeros < left - digits ? zeros : left - digits);
     }
+    gmp_randclear(random);
     mpz_clears(number, rest, power, all, NULL);
+}
+
+/* Writes places on one level, again and again: with each piece of g digits the number so far gets g factors 2 more, up
+ * to `top`. The piece has `further` factors more than that, and as few digits as can do it. */
+static void fill_levels(uint8_t *text, size_t count, unsigned top, unsigned further)
+{
+    mpz_t piece, least;
+    gmp_randstate_t random;
+    gmp_randinit_default(random);
+    mpz_inits(piece, least, NULL);
+    unsigned factors = top, digits = 1;
+    for (size_t at = 0; at < count; at += digits, factors += digits) {
+        if (factors >= top) {
+            text[at++] = (uint8_t)('1' + 2 * gmp_urandomm_ui(random, 5)); /* an odd number */
+            factors = 0;
+        }
+        for (digits = 1;; digits++) {
+            mpz_ui_pow_ui(least, 10, digits - 1);
+            mpz_mul_ui(piece, least, 9);
+            mpz_urandomm(piece, random, piece);
+            mpz_add(piece, piece, least);
+            mpz_fdiv_q_2exp(piece, piece, factors + digits + 1 + further);
+            mpz_mul_2exp(piece, piece, factors + digits + 1 + further);
+            if (mpz_cmp(piece, least) >= 0 && !mpz_divisible_ui_p(piece, 10))
+                break;
+        }
+        write_digits(text + at, at < count ? count - at : 0, piece, digits);
+    }
+    gmp_randclear(random);
+    mpz_clears(piece, least, NULL);
 }
 
 bool bench_stream_worst(uint8_t *text, size_t count, const struct matcher_config *config, const char *name)
@@ -116,6 +167,10 @@ bool bench_stream_worst(uint8_t *text, size_t count, const struct matcher_config
     unsigned prime, factors, digits, zeros;
     if (sscanf(name, "power%u:%u:%u:%u", &prime, &factors, &digits, &zeros) == 4) {
         fill_powers(text, count, prime, factors, digits, zeros);
+        return true;
+    }
+    if (sscanf(name, "levels:%u:%u", &factors, &digits) == 2) {
+        fill_levels(text, count, factors, digits);
         return true;
     }
     if (strncmp(name, "digit", 5) == 0) {

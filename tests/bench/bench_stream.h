@@ -20,6 +20,7 @@ void bench_stream_fill(uint8_t *text, size_t count, const struct matcher_config 
  *     digit8              eights alone
  *     side0               shortest multiples of modulus 0 in a row
  *     hot0                the same with another last digit
+ *     levels:256:0        places with 0 to 256 factors 2, each with as many more as it has more digits
  *     power2:42:13:21     13 digits that give the number so far 42 factors 2, then 21 zeros, again and again */
 bool bench_stream_worst(uint8_t *text, size_t count, const struct matcher_config *config, const char *name);
 
