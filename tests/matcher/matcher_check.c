@@ -14,6 +14,7 @@
 
 #include "app/matcher/matcher.h"
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "base/siphash.h"
 #include "tests/lib/random.h"
 #include "tests/lib/recording.h"
@@ -35,6 +36,7 @@ struct play {
     const char *moduli[8];
     size_t digits;
     uint32_t burst_max;
+    uint32_t burst; /* if it is not 0, each burst has this length */
     uint32_t restart_percent;
     bool early;
     const struct recording *recording; /* NULL: the bursts are drawn */
@@ -414,6 +416,116 @@ static void play_draw_tails(void)
         play_plant(300);
 }
 
+/* Writes a multiple of a modulus that has up to `wanted` digits, so that it begins, or ends, at a place. */
+static void play_plant_at(size_t at, bool begins, uint32_t wanted)
+{
+    static char number[MATCHER_N_DIGITS_MAX + 2];
+    mpz_t value, modulus;
+    mpz_init(value);
+    mpz_init_set_str(modulus, play.moduli[random_below(play.modulus_count)], 10);
+    mpz_set_ui(value, 9);
+    for (uint32_t i = 1; i < wanted; i++) {
+        mpz_mul_ui(value, value, 10);
+        mpz_add_ui(value, value, random_below(10));
+    }
+    mpz_fdiv_q(value, value, modulus);
+    mpz_mul(value, value, modulus);
+    mpz_get_str(number, 10, value);
+    const size_t count = strlen(number);
+    if (mpz_sgn(value) > 0 && (begins || at >= count) && (begins ? at + count : at) <= play.digits)
+        memcpy(play.text + (begins ? at : at - count), number, count);
+    mpz_clears(value, modulus, NULL);
+}
+
+/* Writes a number of `count` digits that 2^factors divides. */
+static void play_write_multiple(size_t at, uint32_t count, uint32_t factors)
+{
+    static char number[MATCHER_N_DIGITS_MAX];
+    mpz_t value;
+    mpz_init(value);
+    mpz_ui_pow_ui(value, 10, count);
+    mpz_sub_ui(value, value, 1 + random_below(1000));
+    mpz_fdiv_q_2exp(value, value, factors);
+    mpz_mul_2exp(value, value, factors);
+    gmp_snprintf(number, sizeof number, "%0*Zd", (int)count, value);
+    if (at + count <= play.digits)
+        memcpy(play.text + at, number, count);
+    mpz_clear(value);
+}
+
+/* Draws 2^480, and places with factors as if for it: 0, then 256 and 406, each with as many more as it has more digits.
+ * From the first to the last one, some 60 factors more must be counted; from the second one on there are 480. */
+static void play_draw_levels(void)
+{
+    play_add_power((const uint32_t[][2]){ { 2, 480 } }, 1);
+    play.n = 400 + (uint32_t)random_below(400);
+    play.digits = 1200;
+    play_fill_random();
+    for (size_t at = 10 + random_below(50); at + 407 < play.digits; at += 407 + random_below(3)) {
+        play.text[at] = '1';
+        play_write_multiple(at + 1, 256, 257 + 55 + (uint32_t)random_below(20));
+        play_write_multiple(at + 257, 150, 480);
+    }
+}
+
+/* Draws what a defect at an edge shows in. Multiples of the filter's moduli begin or end near a burst's edge, or have
+ * exactly N digits. Moduli are 2^a 5^b and little else, or a long one stands side by side, with zeros after it. A run
+ * has many draws, because they are short. */
+static void play_draw_sweep(void)
+{
+    switch (random_below(6)) {
+    case 0:
+        play_add_round((int)random_below(2));
+        break;
+    case 1:
+        for (uint32_t count = 1 + (uint32_t)random_below(4); count > 0; count--)
+            play_add_random(42 + (uint32_t)random_below(130));
+        break;
+    /* Many ends of a run of zeros have answers, or a burst's last end alone has some. */
+    case 2: {
+        static const uint32_t others[] = { 1, 3, 7, 11 };
+        const bool last = random_below(3) != 0;
+        for (uint32_t count = 1 + (uint32_t)random_below(last ? 1 : 3); count > 0; count--)
+            play_add_power((const uint32_t[][2]){ { 2, 1 + (uint32_t)random_below(last ? 4 : 25) },
+                                                  { 5, (uint32_t)random_below(last ? 2 : 12) },
+                                                  { others[random_below(ARRAY_COUNT(others))], 1 } },
+                           3);
+        play.n = 2 + (uint32_t)random_below(80);
+        play.digits = 2000;
+        play.burst = last ? 16 + (uint32_t)random_below(25) : 1 + (uint32_t)random_below(40);
+        for (size_t i = 0; i < play.digits; i++)
+            play.text[i] = last && (i + 1) % play.burst != 0 ? (uint8_t) "1379"[random_below(4)]
+                                                             : (uint8_t) "0000225588123456789"[random_below(19)];
+        return;
+    }
+    case 3: /* as many answers as the queue may hold */
+        play_add_random(510 + (uint32_t)random_below(3));
+        play.n = 1024;
+        play.digits = 2000;
+        memset(play.text, '0', play.digits);
+        for (size_t i = 0, at = random_below(200); i < 6; i++, at += strlen(play.moduli[0]))
+            memcpy(play.text + at, play.moduli[0], strlen(play.moduli[0]));
+        return;
+    case 4:
+        play_draw_levels();
+        return;
+    default:
+        play_draw_tails();
+        return;
+    }
+    play.n = random_below(6) == 0 ? 257 + (uint32_t)random_below(200) : 56 + (uint32_t)random_below(201);
+    play.digits = 2500;
+    play.burst = 20 + (uint32_t)random_below(260);
+    play_fill_random();
+    for (size_t edge = 0; edge < play.digits; edge += play.burst)
+        for (uint32_t k = 1 + play.burst / 60; k > 0; k--) {
+            const bool begins = random_below(2) == 0;
+            const uint32_t after = (uint32_t)random_below(begins ? 12 : play.burst);
+            const uint32_t shorter = (uint32_t)random_below(random_below(4) != 0 ? 2 : play.n - 40);
+            play_plant_at(edge + after - (begins && edge > 6 ? 6 : 0), begins, play.n - shorter);
+        }
+}
+
 static bool play_draw(const char *family, uint64_t seed)
 {
     random_state = seed;
@@ -436,10 +548,12 @@ static bool play_draw(const char *family, uint64_t seed)
         play_draw_adversarial();
     else if (strcmp(family, "tails") == 0)
         play_draw_tails();
+    else if (strcmp(family, "sweep") == 0)
+        play_draw_sweep();
     else
         return false;
     static const uint32_t burst_max[] = { 1, 2, 7, 40, 300, 1000, 5000 };
-    play.burst_max = burst_max[random_below(7)];
+    play.burst_max = burst_max[strcmp(family, "sweep") == 0 ? 3 + random_below(3) : random_below(7)];
     play.restart_percent = random_below(5) == 0 ? 10 : 0;
     play.early = random_below(2) == 0;
     return true;
@@ -553,7 +667,9 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
     }
     struct oracle *oracle = oracle_new(play.n, play.moduli, play.modulus_count);
     for (size_t at = 0, burst = 0; at < play.digits; burst++) {
-        size_t count = play.recording ? play.recording->bursts[burst].digits : random_below(play.burst_max + 1);
+        size_t count = play.recording ? play.recording->bursts[burst].digits
+                       : play.burst   ? play.burst
+                                      : random_below(play.burst_max + 1);
         if (count > play.digits - at)
             count = play.digits - at;
         matcher_begin(matcher, play.text + at, count);
@@ -581,7 +697,8 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
         }
         if (next < given_count)
             return play_fail(seed, "one too many", given[next].end, given[next].length);
-        for (uint64_t slices = random_below(2) == 0 ? random_below(5) : UINT64_MAX; slices > 0; slices--) {
+        const bool rests = random_below(play.burst ? 4 : 2) != 0;
+        for (uint64_t slices = rests ? UINT64_MAX : random_below(5); slices > 0; slices--) {
             bool more = matcher_prepare(matcher);
             struct matcher_answer answer;
             while (matcher_next_early(matcher, &answer)) {
@@ -593,8 +710,8 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
                 break;
         }
         matcher_check_state(matcher);
-        if (random_below(2) == 0)
-            matcher_warm(matcher);
+        for (uint64_t slices = random_below(2) == 0 ? random_below(12) : 0; slices > 0 && matcher_warm(matcher);)
+            slices--;
         if (random_below(100) < play.restart_percent) {
             matcher_restart(matcher);
             oracle_restart(oracle);
@@ -977,10 +1094,11 @@ static int recording_run(const char *path, uint64_t digits, enum matcher_simd si
 int main(int argc, char **argv)
 {
     if (argc < 4) {
-        fprintf(stderr, "usage: matcher_check recording FILE DIGITS [SIMD]\n"
-                        "       matcher_check "
-                        "small|mixed|round|online|onsite|wide|adversarial|families|tails|fooled|edges|false|early SEED "
-                        "DIGITS [scalar|avx2|avx512 [RISK]]\n");
+        fprintf(stderr,
+                "usage: matcher_check recording FILE DIGITS [SIMD]\n"
+                "       matcher_check "
+                "small|mixed|round|online|onsite|wide|adversarial|families|tails|sweep|fooled|edges|false|early SEED "
+                "DIGITS [scalar|avx2|avx512 [RISK]]\n");
         return 2;
     }
     enum matcher_simd simd = MATCHER_SIMD_AUTO;

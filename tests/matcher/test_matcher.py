@@ -74,6 +74,14 @@ def test_moduli_with_many_factors_2_and_5_give_the_oracle_s_answers(simd):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("simd", SIMD)
+def test_a_sweep_over_edges_gives_the_oracle_s_answers(simd):
+    """The quick row for defects at an edge: of a burst, a probe, a window, a run of zeros, a rehearsal."""
+    done = run("sweep", SEED, 90_000, simd)
+    print(done.stdout, done.stderr)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family, digits", [("small", 300_000), ("mixed", 150_000), ("round", 120_000),
                                             ("wide", 90_000),

@@ -28,8 +28,7 @@ MATCHER_WORK := $(BUILD)/host/tests/matcher/matcher_work
 $(MATCHER_WORK): $(BUILD)/host/tests/matcher/matcher_work.o $(BUILD)/host/tests/bench/bench_stream.o $(MATCHER_HOST)
 	$(CC) -o $@ $^ -lgmp
 
-NEEDS_matcher := $(MATCHER_CHECK) $(MATCHER_POLL) $(MATCHER_WORK)
-NEEDS_matcher_slow := $(MATCHER_CHECK_EMULATED)
+NEEDS_matcher := $(MATCHER_CHECK) $(MATCHER_CHECK_EMULATED) $(MATCHER_POLL) $(MATCHER_WORK)
 
 BENCH_MATCHER := $(BUILD)/host/tests/bench/bench_matcher
 $(BENCH_MATCHER): $(patsubst %,$(BUILD)/host/tests/bench/bench_%.o,matcher stream) \
