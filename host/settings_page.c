@@ -42,6 +42,24 @@ void settings_page_print_table(const struct settings *settings)
                 print_row(&settings->tables[t]->rows[i]);
 }
 
+/* Takes the marks of Markdown out of a text: "[page](page)" becomes "page", and "`word`" becomes "word". */
+static void drop_marks(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        const char *end = strchr(from, ']');
+        if (*from == '`' || (*from == '[' && end && end[1] == '('))
+            continue;
+        if (*from == ']' && from[1] == '(' && strchr(from, ')')) {
+            from = strchr(from, ')');
+            continue;
+        }
+        *to++ = *from;
+    }
+    *to = '\0';
+    ASSERT(to >= text);
+}
+
 /* Prints text in lines of HELP_COLUMNS at most, indented; the cursor stands at `column`. */
 static void print_wrapped(const char *text, int column)
 {
@@ -68,6 +86,7 @@ void settings_page_print_help(const struct settings *settings)
             if (row->kind == SETTING_FOREIGN)
                 continue;
             snprintf(text, sizeof text, "%s (%s): %s", settings_describe(row, value), default_of(row), row->help);
+            drop_marks(text);
             int column = printf("  %s= ", row->name);
             column += printf("%*s", column < HELP_INDENT ? HELP_INDENT - column : 0, "");
             print_wrapped(text, column);

@@ -8,6 +8,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 INSTALLED = (HERE / "VERSION").is_file()            # `make install` puts it beside the tools
 ROOT = HERE if INSTALLED else HERE.parent
 COMMANDS = "" if INSTALLED else "tools/"             # the folder in a message that names a tool
+PAGES = HERE.parents[1] / "share/doc/peregrine" if INSTALLED else "docs"     # in a message that names a page
 BUILD = ROOT / ("images" if INSTALLED else "build")
 VERSION = (ROOT / "VERSION").read_text(encoding="ascii").strip()
 

@@ -5,6 +5,7 @@
 #include "app/service/service.h"
 #include "app/survey/rows.h"
 #include "base/assert.h"
+#include "base/log.h"
 #include "base/time.h"
 #include "net/transport.h"
 
@@ -26,6 +27,7 @@ static const struct settings_table table = { rows, ARRAY_COUNT(rows), &values, s
 static const char *init(const struct program_machine *machine, uint64_t now_ns)
 {
     ASSERT(values.duration_ns >= NS_PER_S);
+    log_line("survey: measuring for %llu s; the results follow", (unsigned long long)(values.duration_ns / NS_PER_S));
     return survey_rows_init(&(struct survey_config){ machine, values.duration_ns, values.echo }, now_ns);
 }
 

@@ -1,5 +1,6 @@
 """tools/peregrine: a message about wrong arguments quotes the argument, and comes before any action."""
 import re
+import resource
 import stat
 import subprocess
 import sys
@@ -109,6 +110,16 @@ def test_an_error_of_ssh_comes_with_advice(tmp_path, said, advice):
     ssh.chmod(0o755)
     done = peregrine("check", "pilot@host", "--ssh", ssh)
     assert done.returncode == 3 and advice.replace("SSH", str(ssh)) in done.stderr
+
+
+def test_a_key_that_finds_no_room_leaves_the_file_as_it_was(tmp_path):
+    full, path = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (12, 12)), tmp_path / "new.conf"
+    for text in (None, "port=7\n"):
+        if text:
+            path.write_text(text)
+        done = peregrine("key", path, preexec_fn=full)
+        assert done.returncode == 2 and done.stderr == f"peregrine: {path}: File too large\n"
+        assert path.read_text() == text if text else not path.exists()
 
 
 def test_no_example_has_a_secret_on_a_command_line():

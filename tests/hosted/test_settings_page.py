@@ -34,6 +34,7 @@ def test_help_names_every_key():
     for key in keys:
         assert f"\n  {key}= " in text, f"--help says nothing of {key}="
     assert max(map(len, text.splitlines())) <= 120
+    assert "`" not in text and "](" not in text and "the control channel (control.md)" in " ".join(text.split())
 
 
 def test_help_that_cannot_be_written_is_a_failure():

@@ -58,6 +58,19 @@ def test_every_program_is_installed_with_its_parser(installed, tmp_path):
     assert f"the kernel's program: {', '.join(programs)} (" in " ".join(installed("peregrine", "fly", "--help").split())
 
 
+def test_every_page_that_help_and_manual_name_is_installed(installed):
+    recipes = (files.ROOT / "tools/make/install.mk").read_text()
+    pages = set(re.search(r"^INSTALLED_PAGES := (.*)", recipes, re.MULTILINE)[1].split())
+    sources = [*files.ROOT.glob("app/*/*.c"), *files.ROOT.glob("net/*.c"), *files.ROOT.glob("kernel/*.c")]
+    named = {name for path in sources for name in re.findall(r"\[(\w+)\.md\]\(", path.read_text())}
+    for manual in ("peregrine.1", "gg.1"):
+        named |= set(re.findall(r"docs/(\w+)\.md", (files.ROOT / "docs" / manual).read_text()))
+    assert len(named) > 5 and named <= pages, named - pages
+    for words in (("--help",), ("install", "--help"), ("capture", "--help")):
+        assert "docs/" not in installed("peregrine", *words)
+    assert ".md" not in (files.ROOT / "debian/changelog").read_text()
+
+
 def test_a_message_names_the_installed_command(installed, tmp_path):
     (tmp_path / "game.conf").write_text("feed=192.0.2.7:1\n")
     said = installed("peregrine", "install", "host", "--config", str(tmp_path / "game.conf"))

@@ -61,11 +61,19 @@ def make_key(path):
     """Adds a fresh key to a configuration, which nobody else may read from then on."""
     if path.exists() and "key" in settings.read(path):
         raise Refused(f"{path}: there is a key= already")
-    with open(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a+", encoding="utf-8") as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.seek(0)
-        text = file.read()
-        file.write(("\n" if text and not text.endswith("\n") else "") + f"key=0x{secrets.token_hex(32)}\n")
+    bytes_before = path.stat().st_size if path.exists() else None
+    try:
+        with open(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a+", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.seek(0)
+            text = file.read()
+            file.write(("\n" if text and not text.endswith("\n") else "") + f"key=0x{secrets.token_hex(32)}\n")
+    except OSError as error:                # a full disk: the file is left as it was
+        if bytes_before is None:
+            path.unlink(missing_ok=True)
+        elif path.stat().st_size > bytes_before:
+            os.truncate(path, bytes_before)
+        raise OSError(error.errno, error.strerror, str(path)) from None
     say(f"a key was added to {path}, which is readable by you alone")
     return OK
 

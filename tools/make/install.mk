@@ -19,7 +19,7 @@ endif
 
 # The installed name of a program on Linux: none of them takes a common word.
 linux_command = $(if $(filter player,$1),peregrine-linux,peregrine-$1-linux)
-INSTALLED_PAGES := README blackbox balance capture cloud conformance control resources settings status
+INSTALLED_PAGES := README architecture blackbox balance capture cloud conformance control resources settings status
 INSTALL_NEEDS = $(foreach name,$(PROGRAMS),$(call image_folder,$(name))/peregrine.elf \
 	$(call image_folder,$(name))/peregrine.bzImage $(call linux_program,$(name))) \
 	$(foreach name,$(LWIP_PROGRAMS),$(call lwip_folder,$(name))/peregrine.bzImage) \
@@ -60,7 +60,10 @@ install-built: $(INSTALL_NEEDS)
 	$(foreach name,$(PROGRAMS),ln -sf ../lib/peregrine/images/host/$(notdir $(call linux_program,$(name))) \
 		$(INSTALL_BIN)/$(call linux_command,$(name)) &&) true
 	install -m 644 docs/peregrine.1 docs/gg.1 $(INSTALL_SHARE)/man/man1
-	sed -E 's/^(\.TH )CONTEST/\1PEREGRINE-CONTEST/; s/^((\.B )?)contest( |$$)/\1peregrine-contest\3/' docs/contest.1 \
+	sed -i 's,docs/\([a-z]*\.\(md\|conf\)\),$(abspath $(PREFIX))/share/doc/peregrine/\1,' \
+		$(INSTALL_SHARE)/man/man1/peregrine.1 $(INSTALL_SHARE)/man/man1/gg.1
+	sed -E 's/^(\.TH )CONTEST/\1PEREGRINE-CONTEST/; s/^((\.B )?)contest( |$$)/\1peregrine-contest\3/; \
+		s,docs/contest.md,$(abspath $(PREFIX))/share/doc/peregrine-contest/contest.md,' docs/contest.1 \
 		>$(INSTALL_SHARE)/man/man1/peregrine-contest.1
 	$(foreach name,$(PROGRAMS),help2man --no-info --name "the program $(name) of Peregrine, on Linux" \
 		--output $(INSTALL_SHARE)/man/man1/$(call linux_command,$(name)).1 \
@@ -68,7 +71,7 @@ install-built: $(INSTALL_NEEDS)
 	$(call put_completion,peregrine,peregrine/peregrine,parser)
 	$(call put_completion,gg,peregrine/gg,make_parser)
 	$(call put_completion,peregrine-contest,peregrine-contest/contest/__main__.py,make_parser)
-	install -m 644 docs/example.conf $(INSTALLED_PAGES:%=docs/%.md) $(INSTALL_SHARE)/doc/peregrine
+	install -m 644 CHANGELOG.md docs/example.conf $(INSTALLED_PAGES:%=docs/%.md) $(INSTALL_SHARE)/doc/peregrine
 	install -D -m 644 -t $(INSTALL_SHARE)/doc/peregrine-contest docs/contest.md
 
 # An archive of a commit has the same bytes wherever and whenever it is made. An unpacked archive has no commit: its own
