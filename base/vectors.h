@@ -3,6 +3,10 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
+
+/* Gives XCR0 as the kernel has set it. Without it XGETBV is executed, which a KVM that interprets its guest lacks. */
+void vectors_set_state(uint64_t xcr0);
 
 bool vectors_avx2(void);   /* with BMI2 */
 bool vectors_avx512(void); /* F, BW, VL, DQ, and BMI2 */

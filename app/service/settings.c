@@ -120,7 +120,7 @@ const struct settings_table service_settings_table = {
 
 /* Put on command lines by others. GRUB's linux and kexec: BOOT_IMAGE, initrd, root, ro, quiet. Firecracker: console,
  * reboot, panic, pci, nomodules, 8250.*, i8042.*, root, rw. crosvm and kexec-tools: noapic, earlyprintk,
- * elfcorehdr. */
+ * elfcorehdr. kvmtool: noacpi, i8042.direct. */
 #define FOREIGN(word)                                                                                                  \
     {                                                                                                                  \
         .name = word, .kind = SETTING_FOREIGN                                                                          \
@@ -145,6 +145,8 @@ static const struct setting loader_rows[] = {
     FOREIGN("pci"),
     FOREIGN("acpi"),
     FOREIGN("noapic"),
+    FOREIGN("noacpi"),
+    FOREIGN("i8042.direct"),
     FOREIGN("nomodules"),
     FOREIGN("nomodule"),
     FOREIGN("8250.nr_uarts"),

@@ -120,7 +120,7 @@ struct virtio_net {
         uint64_t begin_cycles;
         uint16_t used_idx; /* the queue's at that time */
     } rx_stall, tx_stall;
-    uint16_t tx_level_idx; /* what the device had sent at the last virtio_net_levels */
+    uint16_t tx_level_idx; /* tx's used index at the last virtio_net_levels */
     uint64_t features;     /* agreed */
 
     uint16_t rx_free[VIRTIO_NET_RX_BUFFER_COUNT]; /* stacks: the buffer used last is the warmest */

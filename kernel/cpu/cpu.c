@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/vectors.h"
 #include "kernel/cpu/hypervisor.h"
 #include "kernel/cpu/x86_spec.h"
 
@@ -130,6 +131,7 @@ void cpu_init(bool plain)
     cpu.rdseed = !plain && leaf_7.ebx & BIT(CPUID_7_EBX_RDSEED_BIT);
     if (!plain && leaf_1.ecx & BIT(CPUID_1_ECX_XSAVE_BIT) && cpu.leaf_max >= CPUID_EXTENDED_STATE)
         enable_vector_state(leaf_7);
+    vectors_set_state(cpu.xcr0);
     enable_protection(leaf_1, leaf_7);
     ASSERT(cpu.avx2 || !cpu.avx512);
     ASSERT(cpu.address_bits <= ADDRESS_BITS_MAX);

@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/secrets.h"
+#include "base/vectors.h"
 #include "tests/lib/test.h"
 
 TEST(loads_and_stores_are_in_the_stated_order)
@@ -16,6 +17,18 @@ TEST(loads_and_stores_are_in_the_stated_order)
     store_be32(b + 3, 0xa1b2c3d4);
     assert_int_equal(b[3], 0xa1);
     assert_int_equal(b[6], 0xd4);
+}
+
+/* Plays a kernel that has switched on no vector state, then the state of AVX. */
+TEST(vectors_follow_the_state_that_is_given)
+{
+    bool had_avx2 = vectors_avx2(), had_sha = vectors_sha();
+    vectors_set_state(0);
+    assert_false(vectors_avx2() || vectors_avx512() || vectors_sha() || vectors_aes());
+    vectors_set_state(0x7);
+    assert_int_equal(vectors_avx2(), had_avx2);
+    assert_int_equal(vectors_sha(), had_sha);
+    assert_false(vectors_avx512());
 }
 
 TEST(secrets_are_wiped_and_nothing_else)

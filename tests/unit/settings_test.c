@@ -214,10 +214,10 @@ TEST(the_text_ends_at_a_nul)
 
 TEST(words_of_boot_loaders_are_skipped)
 {
-    assert_true(parse("/boot/peregrine.elf " GAME
-                      "BOOT_IMAGE=/boot/peregrine console=ttyS0 reboot=k panic=1 pci=off nomodules "
-                      "8250.nr_uarts=0 i8042.noaux i8042.nomux i8042.dumbkbd root=/dev/vda rw quiet "
-                      "virtio_mmio.device=4K@0xd0000000:5 virtio_mmio.device=512@0xfeb00e00:12"));
+    assert_true(
+        parse("/boot/peregrine.elf " GAME "BOOT_IMAGE=/boot/peregrine console=ttyS0 reboot=k panic=1 pci=off nomodules "
+              "8250.nr_uarts=0 i8042.noaux i8042.nomux i8042.dumbkbd noacpi i8042.direct=1 root=/dev/vda rw quiet "
+              "virtio_mmio.device=4K@0xd0000000:5 virtio_mmio.device=512@0xfeb00e00:12"));
     assert_int_equal(machine_settings.virtio_mmio.count, 2);
     assert_string_equal(machine_settings.virtio_mmio.words[0], "4K@0xd0000000:5");
     assert_string_equal(machine_settings.virtio_mmio.words[1], "512@0xfeb00e00:12");
