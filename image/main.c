@@ -321,8 +321,8 @@ static void rest(struct netdev *device)
     virtio_net_quiet(device);
 }
 
-/* Comes home if the card has sent nothing for net.timeout= of what it was given. Call once a second. The other direction
- * is app/service/silence.h. */
+/* Comes home if the card has sent nothing for net.timeout= of what it was given. Call once a second. The other
+ * direction is app/service/silence.h. */
 static void sent_check(struct netdev *device)
 {
     virtio_net_levels(device);
