@@ -15,7 +15,8 @@ struct ethernet_frame {
     uint16_t type;
     bool broadcast;        /* to a group, not to us alone */
     const uint8_t *source; /* the sender's MAC address */
-    uint8_t *payload;
+    /* A capture copies the frame afterwards: its bytes stay as they came. */
+    const uint8_t *payload;
     uint32_t payload_bytes; /* with padding */
 };
 

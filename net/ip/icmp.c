@@ -19,7 +19,7 @@ static bool icmp_reply_allowed(struct net_ip *ip, uint64_t now_ns)
     return true;
 }
 
-/* RFC 1122 §3.2.2.6: the payload comes back whole; addresses are exchanged. The request's bytes are ours to change. */
+/* RFC 1122 §3.2.2.6: the payload comes back whole; addresses are exchanged. */
 static void icmp_echo_answer(struct net_ip *ip, const struct ipv4_packet *packet, uint64_t now_ns)
 {
     if (packet->broadcast) { /* §3.2.2.6 lets us ignore these: they serve to flood others */
@@ -28,11 +28,13 @@ static void icmp_echo_answer(struct net_ip *ip, const struct ipv4_packet *packet
     }
     if (!icmp_reply_allowed(ip, now_ns))
         return;
-    struct icmp_wire *icmp = (struct icmp_wire *)packet->payload;
-    ASSERT(packet->payload_bytes >= sizeof *icmp);
-    icmp->type = ICMP_ECHO_REPLY;
-    icmp->checksum = 0;
-    store_be16(&icmp->checksum, checksum_finish(checksum_sum(0, packet->payload, packet->payload_bytes)));
+    struct icmp_wire reply = *(const struct icmp_wire *)packet->payload;
+    ASSERT(packet->payload_bytes >= sizeof reply);
+    reply.type = ICMP_ECHO_REPLY;
+    reply.checksum = 0;
+    uint32_t sum = checksum_sum(0, &reply, sizeof reply);
+    sum = checksum_sum(sum, packet->payload + sizeof reply, packet->payload_bytes - sizeof reply);
+    store_be16(&reply.checksum, checksum_finish(sum));
     const struct ipv4_output output = {
         .source = ip->interface.address,
         .destination = packet->source,
@@ -40,6 +42,7 @@ static void icmp_echo_answer(struct net_ip *ip, const struct ipv4_packet *packet
         .protocol = IPV4_PROTOCOL_ICMP,
         .tos = packet->header[offsetof(struct ipv4_wire, tos)], /* RFC 1349 §5.1: a reply has its request's */
         .id = ip->ipv4_id++,
+        .head = { (const uint8_t *)&reply, sizeof reply },
     };
     if (ipv4_output_copy(ip, &output, packet->payload, packet->payload_bytes, now_ns))
         IP_COUNT(ip, icmp_tx_echo_replies);

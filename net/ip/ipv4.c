@@ -56,7 +56,7 @@ static bool ipv4_source_is_possible(const struct net_ip *ip, uint32_t source, ui
 bool ipv4_accept(struct net_ip *ip, const struct ethernet_frame *frame, bool checksum_good, uint64_t now_ns,
                  struct ipv4_packet *packet)
 {
-    uint8_t *data = frame->payload;
+    const uint8_t *data = frame->payload;
     uint32_t bytes = frame->payload_bytes;
     const struct ipv4_wire *wire = (const struct ipv4_wire *)data;
 

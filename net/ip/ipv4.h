@@ -17,7 +17,7 @@ struct net_ip;
 struct ipv4_packet {
     const uint8_t *header; /* the header and what follows it lie in one piece */
     uint32_t header_bytes;
-    uint8_t *payload;
+    const uint8_t *payload;
     uint32_t payload_bytes;
     uint32_t source, destination;
     const uint8_t *link_source; /* the frame's source MAC address; NULL: given up by the reassembly's timer */

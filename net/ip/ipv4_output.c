@@ -72,6 +72,8 @@ static bool ipv4_output_piece(struct net_ip *ip, const struct ipv4_output *outpu
     if (buffer == NULL)
         return false;
     memcpy(buffer->data + IPV4_PAYLOAD_OFFSET, payload, bytes);
+    if (output->head.count != 0 && (output->flags_offset & IPV4_OFFSET_MASK) == 0)
+        memcpy(buffer->data + IPV4_PAYLOAD_OFFSET, output->head.data, output->head.count);
     return ipv4_output_send(ip, buffer, output, bytes, now_ns);
 }
 
@@ -84,6 +86,7 @@ bool ipv4_output_copy(struct net_ip *ip, const struct ipv4_output *output, const
 
     room &= ~(uint32_t)(IPV4_FRAGMENT_UNIT_BYTES - 1);
     ASSERT(room != 0);
+    ASSERT(output->head.count <= IPV4_FRAGMENT_UNIT_BYTES);
     for (uint32_t at = 0; at < payload_bytes; at += room) {
         bool last = payload_bytes - at <= room;
         struct ipv4_output fragment = *output;

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "net/ip/ethernet_wire.h"
 #include "net/ip/ipv4_wire.h"
 #include "net/netdev.h"
@@ -26,6 +27,8 @@ struct ipv4_output {
     /* The MAC address that the answered packet came from. A stranger on the link is answered there, and takes no entry
      * of the ARP table. NULL: ARP is asked. */
     const uint8_t *link_destination;
+    /* In ipv4_output_copy, up to 8 bytes that leave in place of the payload's first ones. */
+    struct bytes head;
 };
 bool ipv4_output_send(struct net_ip *ip, struct tx_buffer *buffer, const struct ipv4_output *output,
                       uint32_t payload_bytes, uint64_t now_ns);

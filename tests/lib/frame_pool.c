@@ -37,6 +37,16 @@ bool frame_pool_rx_take(struct frame_pool *pool, struct frame *frame)
     return true;
 }
 
+/* Returns a frame's sum, by FNV-1a; 0 for one with a VLAN tag. A capture copies all others when the stack gives them
+ * back: net/capture.c. */
+static uint64_t frame_sum(const struct frame *frame)
+{
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    for (uint32_t i = 0; i < frame->bytes; i++)
+        sum = (sum ^ frame->data[i]) * UINT64_C(0x100000001b3);
+    return frame->bytes >= 14 && netdev_frame_is_tagged(frame->data) ? 0 : sum;
+}
+
 void frame_pool_rx_lend(struct frame_pool *pool, struct frame *frame, uint32_t bytes)
 {
     ASSERT(bytes <= NETDEV_FRAME_BYTES_MAX + NETDEV_TAGS_BYTES_MAX);
@@ -44,6 +54,7 @@ void frame_pool_rx_lend(struct frame_pool *pool, struct frame *frame, uint32_t b
     frame->bytes = bytes;
     pool->rx_out_count++;
     pool->rx_is_out[frame->cookie] = true;
+    pool->rx_sum[frame->cookie] = pool->rx_stays ? frame_sum(frame) : 0;
     uint8_t *end = pool->rx_memory[frame->cookie] + FRAME_POOL_BUFFER_BYTES;
     ASAN_POISON_MEMORY_REGION(frame->data + bytes, (size_t)(end - (frame->data + bytes)));
 }
@@ -58,6 +69,7 @@ void frame_pool_rx_release(struct frame_pool *pool, const struct frame *frame)
 {
     ASSERT(frame->cookie < FRAME_POOL_RX_COUNT);
     ASSERT(pool->rx_is_out[frame->cookie]);
+    ASSERT(pool->rx_sum[frame->cookie] == 0 || pool->rx_sum[frame->cookie] == frame_sum(frame));
     pool->rx_is_out[frame->cookie] = false;
     pool->rx_out_count--;
     ASAN_POISON_MEMORY_REGION(pool->rx_memory[frame->cookie], FRAME_POOL_BUFFER_BYTES);

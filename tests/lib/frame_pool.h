@@ -21,6 +21,8 @@ struct frame_pool {
     uint16_t rx_free[FRAME_POOL_RX_COUNT];
     uint32_t rx_free_count;
     bool rx_is_out[FRAME_POOL_RX_COUNT];
+    bool rx_stays; /* asserts that the stack changes no untagged frame */
+    uint64_t rx_sum[FRAME_POOL_RX_COUNT];
     uint32_t rx_out_count; /* frames that the stack has borrowed */
 };
 

@@ -70,6 +70,7 @@ static const struct netdev_ops memory_ops = {
 void netdev_memory_init(struct netdev_memory *memory, const uint8_t mac[NETDEV_MAC_BYTES], bool checksum)
 {
     frame_pool_init(&memory->pool);
+    memory->pool.rx_stays = true;
     memory->device = (struct netdev){ .ops = &memory_ops, .mtu_bytes = 1500, .tx_checksum = checksum, .link_up = true };
     memcpy(memory->device.mac, mac, sizeof memory->device.mac);
     memory->fed_first = memory->fed_count = memory->sent_first = memory->sent_count = 0;

@@ -123,6 +123,7 @@ static void card_next(void)
     unplugged = false;
     began_ns[++card] = now_ns;
     netdev_memory_init(&wire, mac, false);
+    wire.pool.rx_stays = false; /* these tests play a stack that changes frames */
 }
 
 static struct start_platform platform;
@@ -155,6 +156,7 @@ BEFORE_EACH()
     stats_add_counters(&machine_group);
     capture_init(&(struct capture_config){ 0 });
     netdev_memory_init(&wire, mac, false);
+    wire.pool.rx_stays = false; /* these tests play a stack that changes frames */
     memset(memory, 0, sizeof memory);
     memset(&taken, 0, sizeof taken);
     service_settings = (struct service_settings){ .control_port = 18247, .key = "12345678", .key_bytes = 8 };
