@@ -520,10 +520,8 @@ void transport_abort(int connection, uint64_t now_ns)
     if (c == NULL)
         return;
     tcp_reset(own.stack, connection, now_ns);
-    if (own.held[connection] && c->error == TCP_OK) { /* the end in order waits for data that nobody wants now */
-        c->error = TCP_ABORTED;
-        own.stack->tcp.changed = true;
-    }
+    if (own.held[connection] && c->error == TCP_OK) /* the end in order waits for data that nobody wants now */
+        tcp_connection_end(own.stack, c, TCP_ABORTED);
 }
 
 uint32_t transport_unacked_bytes(int connection)
