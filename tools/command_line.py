@@ -55,6 +55,11 @@ def complain(program, command, problem):
 
 
 def run_command(program, commands, run, words):
+    """As `run_one_command`; a reader of the output may have enough."""
+    return until_enough(lambda: run_one_command(program, commands, run, words))
+
+
+def run_one_command(program, commands, run, words):
     """Calls `run` with the command that the words begin with, and with the other words. Returns the exit status.
 
     `commands` has the commands, each with a text for the program's help."""
@@ -69,16 +74,17 @@ def run_command(program, commands, run, words):
     if words[0] not in commands:
         print(f"{program}: '{words[0]}' is no command\n{usage}", end="", file=sys.stderr)
         return 2
-    return until_enough(lambda: run(words[0], words[1:]))
+    return run(words[0], words[1:])
 
 
 def until_enough(run):
     """Calls `run`, and returns its exit status. If the reader of our output has enough, as `head`, that ends the
     program without a word."""
     try:
-        status = run()
-        sys.stdout.flush()
-        return status
+        try:
+            return run()
+        finally:                # argparse ends the program by an exception after its help
+            sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

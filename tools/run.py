@@ -18,7 +18,7 @@ import tempfile
 import textwrap
 import time
 
-from command_line import add_version, words_of
+from command_line import add_version, until_enough, words_of
 from vm import machine
 from vm import qemu
 from vm import serve
@@ -367,6 +367,8 @@ def main():
         sys.exit(run(values))
     except (BadValue, serve.Refused) as error:
         sys.exit(f"run: {error}")
+    except BrokenPipeError:
+        raise
     except OSError as error:
         sys.exit(f"run: {words_of(error)}")
     except (qemu.Timeout, subprocess.TimeoutExpired) as error:
@@ -376,4 +378,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(until_enough(main))

@@ -2,6 +2,7 @@
 import contextlib
 import hashlib
 import hmac
+import os
 import pathlib
 import random
 import re
@@ -174,3 +175,14 @@ def test_a_key_file_serves_every_tool_and_a_reader_may_have_enough(words, tmp_pa
             process.stdout.close()
             assert process.stderr.read() == "" and process.wait(20) == 0
             process.stderr.close()
+
+
+@pytest.mark.parametrize("tool", ["gg", "peregrine", "run.py", "report.py", "figures.py", "new-program", "coverage.py",
+                                  "wire_probe.py", "contest/contest"])
+def test_no_tool_complains_of_a_reader_that_has_enough(tool):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [GG.parent / tool] if "/" in tool else [sys.executable, GG.parent / tool]
+    done = subprocess.run([*command, "--help"], stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")

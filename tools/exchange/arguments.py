@@ -47,7 +47,8 @@ def account_of(text):
     """Parses USER:PASSWORD as a pair."""
     user, colon, password = text.partition(":")
     if not colon or not USER.fullmatch(user) or not PASSWORD.fullmatch(password):
-        raise argparse.ArgumentTypeError(f"'{text}' is not USER:PASSWORD: 1 to {soupbintcp.USER_BYTES} letters and "
+        quoted = f"'{user}:...'" if colon else f"a word of {len(text)} characters (not shown)"
+        raise argparse.ArgumentTypeError(f"{quoted} is not USER:PASSWORD: 1 to {soupbintcp.USER_BYTES} letters and "
                                          f"digits, 1 to {soupbintcp.PASSWORD_BYTES} characters")
     return user, password
 

@@ -17,6 +17,7 @@ import sys
 import time
 import urllib.request
 
+from command_line import until_enough
 from vm import guest_log, machine, qemu, relay, serve
 
 SYMBOLS = "ACME,BOLT,CRUX,DUNE"
@@ -147,6 +148,8 @@ def main():
             status = serve.run(serve.Program("trade", machine.Setup(), words), lambda host: Screen(host, page, file))
     except KeyboardInterrupt:
         pass
+    except BrokenPipeError:
+        raise
     except (serve.Refused, qemu.Timeout, OSError) as error:
         status = f"trade: {error}"
     finally:
@@ -160,4 +163,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_enough(main))

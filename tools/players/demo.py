@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 
+from command_line import until_enough
 from contest import replica, store
 from contest.die_with_parent import die_with_parent
 
@@ -92,4 +93,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(until_enough(main))
