@@ -69,16 +69,20 @@ real_mode:
 
     times E820_TABLE + E820_COUNT_MAX * E820_BYTES - ($ - $$) db 0
 
-; CS is 0x20 above the segment that the loader put this page at; nothing else is trusted.
+; DS is the segment that the loader put this page at: boot.rst, "Running the Kernel". CS is 0x20 above, or the same with
+; kvmtool. From here on it is 0x20 above.
 collect:
     cli
     cld
-    mov ax, cs
-    sub ax, 0x20
-    mov ds, ax
+    mov ax, ds
     mov es, ax
     mov ss, ax
     mov sp, REAL_MODE_STACK
+    add ax, 0x20
+    push ax
+    push word .above - 0x200
+    retf
+.above:
     sti
     ; Switches A20 on by PS/2's BIOS call. A loader that loads high has done so already.
     mov ax, 0x2401

@@ -9,10 +9,12 @@
 ;     RSDP_AT               the address of the RSDP in boot_params; 0: none
 ;     EFI_AT                the address of UEFI's system table, of 64 bits; 0: none
 ;     COMMAND_LINE          the settings
+;     ENTER_16              1: in real mode, with CS = DS as kvmtool does; PARAMS_AT is then below 640 KiB
 ;
 ; The machine has 512 MiB below 4 GiB, and 1 GiB above.
 
 LOADER_AT       equ 0x8000000           ; out of the way of everything
+LEAVE_AT        equ 0x8000
 PAGING_AT       equ 0x9000000
 HEADER_BYTES    equ 0x270 - 0x1f1       ; boot.rst: of struct setup_header
 
@@ -72,6 +74,19 @@ mode_64:
     mov ecx, tables_end - tables
     rep movsb
     mov rsi, PARAMS_AT
+%if ENTER_16
+    mov esi, real_mode_part
+    mov rdi, PARAMS_AT
+    mov ecx, (1 + 7) * 512
+    rep movsb
+    mov byte [PARAMS_AT + 0x210], 0xff  ; type_of_loader
+    mov dword [PARAMS_AT + 0x214], KERNEL_AT
+    mov dword [PARAMS_AT + 0x228], command_line
+    mov esi, to_real                    ; below 64 KiB, as code of 16 bits must lie
+    mov edi, LEAVE_AT
+    mov ecx, to_real_end - to_real
+    rep movsb
+%endif
 %if ENTER_64
     mov rax, KERNEL_AT + 0x200
     jmp rax
@@ -89,9 +104,37 @@ mode_32:
     rdmsr
     and eax, ~(1 << 8)
     wrmsr
+%if ENTER_16
+    jmp 0x28:LEAVE_AT
+%endif
     mov eax, KERNEL_AT
     jmp eax
 %endif
+
+bits 16
+to_real:
+    mov ax, 0x30
+    mov ds, ax
+    mov es, ax
+    mov ss, ax
+    lidt [cs:LEAVE_AT + bios_vectors - to_real]
+    xor eax, eax
+    mov cr4, eax
+    mov eax, cr0
+    and eax, ~1                         ; PE
+    mov cr0, eax
+    jmp 0:LEAVE_AT + .real - to_real
+.real:
+    mov ax, PARAMS_AT >> 4
+    mov ds, ax
+    mov es, ax
+    mov ss, ax
+    mov sp, 0xe000
+    jmp PARAMS_AT >> 4:0x200
+bios_vectors:
+    dw 0x3ff
+    dd 0
+to_real_end:
 
 align 8
 gdt:
@@ -99,6 +142,8 @@ gdt:
     dq 0x00cf9a000000ffff               ; code, 32-bit, flat
     dq 0x00cf92000000ffff               ; data
     dq 0x00af9a000000ffff               ; code, 64-bit
+    dq 0x00009a000000ffff               ; code, 16-bit
+    dq 0x000092000000ffff               ; data, 16-bit
 gdt_pointer:
     dw gdt_pointer - gdt - 1
     dd gdt
@@ -139,6 +184,9 @@ params:
     region 0x100000000, 0x140000000, 1
     region TABLES_AT, TABLES_AT + 4096, 3
     times 4096 - ($ - params) db 0
+
+real_mode_part:
+    incbin BZIMAGE, 0, (1 + 7) * 512
 
 kernel:
     incbin BZIMAGE, (1 + 7) * 512       ; setup_sects of boot/linux.asm

@@ -18,12 +18,12 @@ TABLES_AT = 0x110000000
 
 
 def loader(directory, kernel_at, params_at=LOW_PARAMS, enter_64=0, hole=(0x10000000, 0x10001000), tables=b"",
-           rsdp_at=TABLES_AT, efi_at=0, line="test.trap=wait"):
+           rsdp_at=TABLES_AT, efi_at=0, line="test.trap=wait", enter_16=0):
     path = directory / "loader"
     (directory / "tables").write_bytes(tables)
     words = {"BZIMAGE": f'"{BZIMAGE}"', "KERNEL_AT": kernel_at, "PARAMS_AT": params_at, "ENTER_64": enter_64,
              "HOLE_BEGIN": hole[0], "HOLE_END": hole[1], "TABLES": f'"{directory / "tables"}"', "TABLES_AT": TABLES_AT,
-             "RSDP_AT": rsdp_at if tables else 0, "EFI_AT": efi_at, "COMMAND_LINE": f'"{line}"'}
+             "RSDP_AT": rsdp_at if tables else 0, "EFI_AT": efi_at, "ENTER_16": enter_16, "COMMAND_LINE": f'"{line}"'}
     subprocess.run(["nasm", "-f", "bin", *(f"-D{name}={value}" for name, value in words.items()), "-o", path,
                     qemu.ROOT / "tests/guest/linux_loader.asm"], check=True, timeout=60)
     return ["-kernel", str(path)]
@@ -37,6 +37,13 @@ PLACES = {          # KERNEL_AT, PARAMS_AT
     "params-where-the-image-goes": (0x4000000, 0x1001000),
     "params-in-the-bss": (0x1200000, 0x1800000),
 }
+
+
+def test_real_mode_entry_takes_its_segment_from_ds(tmp_path):
+    """kvmtool enters with CS = DS and IP 0x200; boot.rst fixes DS alone."""
+    with qemu.Machine(loader(tmp_path, 0x4000000, enter_16=1), memory="512M") as guest:
+        guest.wait_for(WAITING, 60)
+    assert "started by Linux boot protocol; " in guest.log, guest.log
 
 
 @pytest.mark.parametrize("enter_64", [0, 1])
