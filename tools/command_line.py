@@ -55,7 +55,7 @@ def complain(program, command, problem):
 
 
 def run_command(program, commands, run, words):
-    """As `run_one_command`; a reader of the output may have enough."""
+    """Calls `run_one_command`, whose reader may have enough."""
     return until_enough(lambda: run_one_command(program, commands, run, words))
 
 
