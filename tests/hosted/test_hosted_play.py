@@ -248,7 +248,8 @@ def test_gg_shows_the_statistics_and_ends_the_program():
         done = gg(*ask, "--key", "0x00112233445566778899", "--timeout", "10")
         assert done.returncode == 0 and "control.commands_gg 1\n" in done.stdout, done.stderr
         code, stats, log = player.finish()
-        assert code == 0 and "leaving: gg" in log and stats["control.drop_mac"] == 1
+        assert code == 0 and "leaving: gg" in log, log
+        assert stats["control.drop_mac"] >= 1       # gg says it again, as datagrams may be lost
         done = gg(*ask, "--key", "0x00112233445566778899", "--attempts", "2")
         assert done.returncode == 1 and "no answer" in done.stderr
 
@@ -327,12 +328,12 @@ def test_a_status_is_asked_for_again_when_any_datagram_is_lost():
     with Player([*GAME, "key=correct-horse", f"control.port={port}"]) as player:
         player.wait_for("playing with")
         try:
-            # Lost: the first HELLO, the second HELLO's CHALLENGE, the COMMAND after the third, and one part of the
-            # reply after the fourth.
+            # Lost: the first HELLO, the second HELLO's CHALLENGE, the COMMAND after the third, which is sent again, and
+            # one part of the reply.
             relay = relay_losing({0, 2, 5, 9}, port, stop)
             client = control.Client("127.0.0.1", b"correct-horse", relay, 0.3, 25)
             stats = control.parse(client.status())
             # There are more of each if an answer is late, too.
-            assert stats["control.hellos"] >= 4 and stats["control.commands_status"] >= 2
+            assert stats["control.hellos"] >= 3 and stats["control.commands_status"] >= 2
         finally:
             stop.set()

@@ -128,6 +128,11 @@ def text_of(data):
     return printable(data.decode("ascii", "replace"))
 
 
+def count_parts(received):
+    """Returns how many parts of answers have come, {nonce: {number: part}}."""
+    return sum(map(len, received.values()))
+
+
 class Client:
     def __init__(self, host, key, port=PORT, timeout_s=1.0, attempts=5):
         self.key, self.timeout_s, self.attempts = key, timeout_s, attempts
@@ -208,13 +213,13 @@ class Client:
         before, asked, received = {}, {}, {}       # by nonce: commands sent before; the challenge; parts of the answer
         seen = self.attempts == 1               # with one attempt nobody knows
         head = HEADER.pack(MAGIC, VERSION, COMMAND, COMMAND_BYTES + len(word))
-        asking = None                           # sent again until the answer begins to come
+        parts = asking = None                   # `asking` is sent again until a further part of an answer comes
         with self._socket() as sock:
             for _ in range(self.attempts):
                 nonce = os.urandom(16)
                 before[nonce] = len(asked)
-                asking = hello(nonce, self.key)
-                for data in self._datagrams(sock, lambda: None if received else asking):
+                asking, parts = hello(nonce, self.key), count_parts(received)
+                for data in self._datagrams(sock, lambda: None if count_parts(received) > parts else asking):
                     nonce, challenge = challenge_in(data, before.keys() - asked.keys())
                     if nonce:
                         asked[nonce], seen = challenge[8:], seen or before[nonce] > 0
