@@ -13,11 +13,12 @@ static struct {
     bool ready, day_over;
     const char *contradiction; /* the first one; NULL: none yet */
     uint64_t response_ns;      /* when the latest response came */
-    uint64_t rejects_from_ns;  /* the current second of rejections began then */
-    uint32_t rejects_in_row, rejects_in_second;
-    uint32_t next_place; /* the search of a free place begins here */
+    uint32_t rejects_in_row;
+    uint32_t rejects_first, rejects_in_second; /* the last second's in rejects_ns: oldest place, number */
+    uint32_t next_place;                       /* the search of a free place begins here */
     struct ouch_symbol symbols[BOOK_SYMBOL_COUNT_MAX];
     struct ouch_order orders[OUCH_ORDER_COUNT_MAX];
+    uint64_t rejects_ns[OUCH_REJECT_COUNT]; /* when the latest rejections came, a ring */
     uint32_t next_execution;
     struct execution {
         uint64_t match;
@@ -257,8 +258,8 @@ static struct ouch_order *subject_of(const struct ouch_response_wire *head)
 /* Notes that a reference has been used, by whomever. */
 static void use_up(uint32_t reference)
 {
-    if (reference + 1 > ouch_levels.next_reference)
-        ouch_levels.next_reference = reference + 1;
+    if (reference >= ouch_levels.next_reference)
+        ouch_levels.next_reference = reference + UINT64_C(1);
 }
 
 /* Returns true if the exchange has accepted a live order, so that it may be executed or cancelled. */
@@ -479,12 +480,14 @@ void ouch_forget_rejects(void) { ouch_levels.rejects = ouch.rejects_in_row = ouc
 
 static void count_reject(void)
 {
-    ASSERT(ouch.rejects_from_ns <= ouch.response_ns);
-    if (ouch.response_ns - ouch.rejects_from_ns >= NS_PER_S) {
-        ouch.rejects_from_ns = ouch.response_ns;
-        ouch.rejects_in_second = 0;
+    ASSERT(ouch.rejects_first < OUCH_REJECT_COUNT && ouch.rejects_in_second <= OUCH_REJECT_COUNT);
+    while (ouch.rejects_in_second == OUCH_REJECT_COUNT
+           || (ouch.rejects_in_second > 0 && ouch.response_ns - ouch.rejects_ns[ouch.rejects_first] >= NS_PER_S)) {
+        ouch.rejects_first = (ouch.rejects_first + 1) % OUCH_REJECT_COUNT;
+        ouch.rejects_in_second--;
     }
-    ouch_levels.rejects = max_u32(++ouch.rejects_in_row, ++ouch.rejects_in_second);
+    ouch.rejects_ns[(ouch.rejects_first + ouch.rejects_in_second++) % OUCH_REJECT_COUNT] = ouch.response_ns;
+    ouch_levels.rejects = max_u32(++ouch.rejects_in_row, ouch.rejects_in_second);
 }
 
 /* Takes the rejection of an order, or of its replacement. An order of an earlier run, which the exchange repeats before

@@ -27,6 +27,7 @@ enum {
     OUCH_ENTER_FIXED_BYTES = offsetof(struct ouch_enter_wire, side), /* known before the order */
     OUCH_ORDER_COUNT_MAX = 128,                                      /* live ones, and the latest that are not */
     OUCH_EXECUTION_COUNT = 256,                                      /* the latest, in case one is broken */
+    OUCH_REJECT_COUNT = 1000,                                        /* the latest: risk.rejects= is at most that */
 };
 #define OUCH_QUIET_NS (100 * NS_PER_MS) /* after this time without a response, all earlier ones have come */
 
@@ -108,7 +109,7 @@ bool ouch_is_ready(void);
 bool ouch_day_is_over(void);
 /* Returns how the first response that was not believed contradicts our orders, a sentence; NULL: none did. */
 const char *ouch_contradiction(void);
-/* Forgets the rejections in a row and of the current second (ouch_levels.rejects). */
+/* Forgets the rejections in a row and of the last second (ouch_levels.rejects). */
 void ouch_forget_rejects(void);
 
 const struct ouch_symbol *ouch_symbol(uint32_t symbol);
@@ -128,7 +129,7 @@ void ouch_check(void);
     X(slid) X(cancels) X(cancel_rejected) X(rejected) X(broken) X(adopted) X(never_arrived) X(others) X(drop_type) \
     X(drop_length) X(drop_unknown_reference) X(drop_unknown_symbol) X(drop_state) X(drop_side) X(drop_shares) \
     X(drop_price) X(drop_time_in_force) X(drop_excess) X(drop_full)
-/* `sure` 0: a response has contradicted our knowledge. `rejects`: in a row or in this second, the larger number. */
+/* `sure` 0: a response has contradicted our knowledge. `rejects`: in a row or within a second, the larger number. */
 #define OUCH_LEVELS(X) X(open) X(sure) X(next_reference) X(rejects)
 /* clang-format on */
 extern struct ouch_counters {

@@ -171,7 +171,7 @@ static const struct setting rows[] = {
       .initial = "10000000", .noun = "a number of shares", .help = "of all orders of a day" },
     { "risk.loss", SETTING_NUMBER, AT(loss_max), .min = 1, .max = 1000000000, .initial = "5000", .noun = "an amount",
       .help = "lost in the day, open positions at the last price, at which the program stops and cancels" },
-    { "risk.rejects", SETTING_NUMBER, AT(rejects_max), .min = 1, .max = 1000, .initial = "10",
+    { "risk.rejects", SETTING_NUMBER, AT(rejects_max), .min = 1, .max = OUCH_REJECT_COUNT, .initial = "10",
       .noun = "a number of orders",
       .help = "rejected in a row or in a second, at which the program stops and cancels" },
     { "position", SETTING_CUSTOM, .set = set_positions, .unset = "none", .noun = "SYMBOL:SHARES with commas",

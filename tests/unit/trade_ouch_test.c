@@ -292,6 +292,12 @@ TEST(repeated_rejection_of_an_earlier_run_uses_up_its_reference)
     assert_true(ouch_settle(now_ns) && ouch_is_sure());
     assert_int_equal(ouch_counters.rejected, 1);
     assert_int_equal(ouch_levels.next_reference, 8);
+    ouch_logged_in(false);
+    take(ouch_response(m, 'J', UINT32_MAX, 29)); /* none is left */
+    assert_true(ouch_levels.next_reference == UINT64_C(1) << 32);
+    take(next_is(1));
+    now_ns += OUCH_QUIET_NS;
+    assert_true(ouch_settle(now_ns));
     take(ouch_response(m, 'J', 9, 29)); /* from now on all references are our own */
     assert_false(ouch_is_sure());
 }
@@ -478,6 +484,30 @@ TEST(rejections_count_in_a_row_and_in_a_second)
     }
     ouch_forget_rejects();
     assert_int_equal(ouch_levels.rejects, 0);
+}
+
+TEST(rejections_of_any_second_count)
+{
+    static const struct {
+        uint32_t at_ms, level;
+    } rows[] = { { 0, 1 }, { 200, 2 }, { 900, 3 }, { 950, 4 }, { 1100, 4 }, { 1200, 4 }, { 3000, 1 } };
+    const uint64_t begin_ns = now_ns;
+    for (uint32_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        now_ns = begin_ns + rows[i].at_ms * NS_PER_MS;
+        entered(AAAA, BOOK_BUY, 100, PRICE);
+        take(ouch_accepted(m, 2 * i + 1, 'B', 100, "AAAA", PRICE, 'D')); /* ends the row */
+        entered(AAAA, BOOK_BUY, 100, PRICE);
+        take(ouch_response(m, 'J', 2 * i + 2, 29));
+        assert_int_equal(ouch_levels.rejects, rows[i].level);
+    }
+    for (uint32_t i = 0; i < 2 * OUCH_REJECT_COUNT; i++) {
+        entered(AAAA, BOOK_BUY, 100, PRICE);
+        take(ouch_response(m, 'J', 15 + i, 29));
+    }
+    assert_int_equal(ouch_levels.rejects, 2 * OUCH_REJECT_COUNT + 1); /* the row */
+    entered(AAAA, BOOK_BUY, 100, PRICE);
+    take(ouch_accepted(m, 15 + 2 * OUCH_REJECT_COUNT, 'B', 100, "AAAA", PRICE, 'D'));
+    assert_int_equal(ouch_levels.rejects, OUCH_REJECT_COUNT);
 }
 
 TEST(day_is_over_between_the_events_end_and_start_of_day)
