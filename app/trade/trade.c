@@ -68,9 +68,10 @@ static struct trade {
         uint32_t next;
         uint64_t ns[RISK_REPLACES_MAX]; /* when the latest replacements left */
     } replaces[BOOK_SYMBOL_COUNT_MAX];
-    struct {
-        int64_t shares, price; /* held before the session; the first price that was heard, 0: none */
-    } before[BOOK_SYMBOL_COUNT_MAX];
+    struct value {
+        int64_t shares;                  /* held before the session */
+        int64_t first_price, last_price; /* that were heard; 0: none */
+    } values[BOOK_SYMBOL_COUNT_MAX];
     uint32_t rehearsed; /* the latest rehearsal's symbol */
     bool query_due;
     bool settled;        /* the orders' session has been ready since the start */
@@ -123,21 +124,24 @@ static struct histogram tick_to_order;
 static struct counter shown_table[SHOWN_COUNT_MAX * SHOWN_VALUE_COUNT];
 static struct counter_group shown_group = { shown_table, 0 };
 
-/* Returns the profit of a symbol since the session began, in units of 0.0001: cash, and the position at the last price.
- * Shares that were held before count from the first price on. While no price is known there is no profit. No product or
- * sum exceeds 63 bits: a price has 31, a position is cut to 30, and cash has 61. */
+/* Returns the profit of a symbol since the session began, in units of 0.0001: cash, and the position at the last price
+ * that was heard. A snapshot or a broken trade may have taken that price out of the book. Shares that were held before
+ * count from the first price on. Without any price shares have no value, and there is no profit. No product or sum
+ * exceeds 63 bits: a price has 31, a position is cut to 30, and cash has 61. */
 static int64_t profit_of(uint32_t symbol)
 {
     const struct ouch_symbol *own = ouch_symbol(symbol);
-    const int64_t last_price = book_top(symbol)->last_price, held_max = INT64_C(1) << 30;
-    int64_t *const first_price = &trade.before[symbol].price;
+    const int64_t price = book_top(symbol)->last_price, held_max = INT64_C(1) << 30;
+    struct value *v = &trade.values[symbol];
     ASSERT(symbol < trade_settings.symbol_count);
-    if (last_price == 0)
+    if (price != 0)
+        v->last_price = price;
+    if (v->first_price == 0)
+        v->first_price = price;
+    if (v->first_price == 0 && (own->position != 0 || v->shares != 0))
         return 0;
-    if (*first_price == 0)
-        *first_price = last_price;
     const int64_t held = own->position > held_max ? held_max : own->position < -held_max ? -held_max : own->position;
-    return own->cash + held * last_price - trade.before[symbol].shares * *first_price;
+    return own->cash + held * v->last_price - v->shares * v->first_price;
 }
 
 /* Returns the sum over all symbols, 2^61 at most. */
@@ -254,8 +258,25 @@ NOT_HOT static void stop(const char *by)
     trade.cancel_all = true;
 }
 
+/* Stops at the limits that a single order does not break: the day's loss, and orders that are rejected. */
+NOT_HOT static void watch_limits(void)
+{
+    ASSERT(trade_settings.rejects_max > 0);
+    if (trade.stopped)
+        return;
+    const int64_t profit = profit_of_day();
+    if (profit <= -(int64_t)trade_settings.loss_max) {
+        trade.counters.stops_loss++;
+        stop("the day's loss has reached risk.loss=");
+    } else if (ouch_levels.rejects >= trade_settings.rejects_max) {
+        trade.counters.stops_rejects++;
+        stop("as many orders as risk.rejects= says were rejected");
+    }
+}
+
 const char *trade_set(struct bytes word)
 {
+    const char *refusal = NULL;
     ASSERT(word.data != NULL || word.count == 0);
     if (text_is(word, "stop")) {
         stop("the operator has said so");
@@ -263,11 +284,13 @@ const char *trade_set(struct bytes word)
         log_line("trade: started by the operator");
         trade.stopped = false;
         ouch_forget_rejects();
+        watch_limits();
+        refusal = trade.stopped ? "the day's loss has reached risk.loss=" : NULL;
     } else {
         return "the words that the running program takes are stop and start";
     }
     show();
-    return NULL;
+    return refusal;
 }
 
 static bool rehearse(uint64_t now_ns);
@@ -292,7 +315,7 @@ const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
     mold_init(s->gap_wait_ns);
     ouch_init(s->symbols, s->symbol_count);
     for (uint32_t i = 0; i < s->position_count; i++) {
-        trade.before[s->positions[i].at].shares = s->positions[i].shares;
+        trade.values[s->positions[i].at].shares = s->positions[i].shares;
         ouch_set_position(s->positions[i].at, s->positions[i].shares);
     }
     memcpy(trade.source, s->source, sizeof trade.source);
@@ -656,22 +679,6 @@ static void poll_snapshot(void)
 
 /* ---- the orders' session ---- */
 
-/* Stops at the limits that a single order does not break: the day's loss, and orders that are rejected. */
-NOT_HOT static void watch_limits(void)
-{
-    ASSERT(trade_settings.rejects_max > 0);
-    if (trade.stopped)
-        return;
-    const int64_t profit = profit_of_day();
-    if (profit <= -(int64_t)trade_settings.loss_max) {
-        trade.counters.stops_loss++;
-        stop("the day's loss has reached risk.loss=");
-    } else if (ouch_levels.rejects >= trade_settings.rejects_max) {
-        trade.counters.stops_rejects++;
-        stop("as many orders as risk.rejects= says were rejected");
-    }
-}
-
 static void take_responses(uint64_t now_ns)
 {
     struct bytes message;
@@ -728,12 +735,12 @@ NOT_HOT static void take_other_event(const struct transport_event *event, uint64
     }
 }
 
-/* Returns true for a datagram to the line's port, and to its group if it has one. */
+/* Returns true for a datagram to the line's port and group, or to our own address if the line has no group. */
 static inline bool is_of_line(const struct transport_event *event, enum mold_line line)
 {
     const struct endpoint *feed = &trade_settings.feed[line];
-    return event->kind == TRANSPORT_DATAGRAM && event->port == feed->port
-           && (feed->address == 0 || event->to_address == feed->address);
+    const uint32_t group = event->to_address >> 28 == 0xe ? event->to_address : 0; /* RFC 1112 §4 */
+    return event->kind == TRANSPORT_DATAGRAM && event->port == feed->port && group == feed->address;
 }
 
 /* Takes a datagram of a host that is not known as the line's source. The first host that is heard becomes the source if

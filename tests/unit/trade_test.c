@@ -773,8 +773,18 @@ TEST(loss_of_the_day_stops_and_cancels_until_the_operator_starts)
     pass(2 * NS_PER_MS);
     assert_int_equal(counter("pool.trade_loss"), 499920);
     assert_int_equal(counter("pool.trade_stopped"), 1);
-    trade_set(text_of("start"));
+    assert_null(trade_set(text_of("start")));
     assert_int_equal(counter("pool.trade_stopped"), 0);
+    feed(itch_trade(m, LOCATE, PRICE - 6250));
+    pass(2 * NS_PER_MS);
+    feed(itch_broken(m, LOCATE, PRICE - 6249));
+    feed(itch_broken(m, LOCATE, PRICE));
+    feed(itch_broken(m, LOCATE, PRICE - 6250));
+    pass(2 * NS_PER_MS);
+    assert_int_equal(counter("market.AAAA.last"), 0); /* no price is known, but the loss is */
+    assert_int_equal(counter("pool.trade_loss"), 500000);
+    assert_string_equal(trade_set(text_of("start")), "the day's loss has reached risk.loss=");
+    assert_int_equal(counter("pool.trade_stopped"), 1);
 }
 
 TEST(position_before_the_session_earns_from_the_first_price_on)
@@ -1193,6 +1203,14 @@ TEST(lines_with_one_port_are_told_apart_by_their_groups)
         turn(1000);
         assert_int_equal(mold_counters.datagrams_a, rows[i].a);
         assert_int_equal(mold_counters.datagrams_b, rows[i].b);
+    }
+    assert_null(start_with("feed.a=0.0.0.0:5001 feed.b=239.1.1.2:5001 ", "strategy=watch"));
+    for (uint32_t line = 0; line < 2; line++) {
+        uint32_t bytes = mold_head(packet, MOLD_TEST_SESSION, 1, 0);
+        fake_datagram_to(line == 0 ? fake.network.address : (uint32_t)GROUP_B, EXCHANGE + line, 9, 5001, packet, bytes);
+        turn(1000);
+        assert_int_equal(mold_counters.datagrams_a, 1);
+        assert_int_equal(mold_counters.datagrams_b, line);
     }
 }
 
