@@ -225,8 +225,11 @@ static enum virtio_net_error bring_up(struct virtio_net *net)
     net->merges = has(net, VIRTIO_NET_F_MRG_RXBUF);
     net->reads_status = has(net, VIRTIO_NET_F_STATUS);
     net->header_bytes = has(net, VIRTIO_F_VERSION_1) || net->merges ? 12 : 10; /* virtio 1.2 §5.1.6.1 */
+    /* A frame of the host itself may lack its checksum, and says so. kvmtool sends such frames without GUEST_CSUM too,
+     * against virtio 1.2 §5.1.6.4.1. Linux heeds the flag always. */
+    net->checksum_flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
     if (has(net, VIRTIO_NET_F_GUEST_CSUM))
-        net->checksum_flags = VIRTIO_NET_HDR_F_NEEDS_CSUM | VIRTIO_NET_HDR_F_DATA_VALID;
+        net->checksum_flags |= VIRTIO_NET_HDR_F_DATA_VALID;
     net->device.tx_checksum = has(net, VIRTIO_NET_F_CSUM);
     if ((error = queue_init(net, &net->rx, VIRTIO_NET_RECEIVEQ, VIRTIO_NET_RX_SLOT_COUNT_MAX)) != VIRTIO_NET_OK
         || (error = queue_init(net, &net->tx, VIRTIO_NET_TRANSMITQ, VIRTIO_NET_TX_SLOT_COUNT_MAX)) != VIRTIO_NET_OK)
