@@ -10,7 +10,7 @@
 #include "base/big.h"
 #include "tests/matcher/bound.h"
 
-enum { DIGITS_MAX = 2000, BIG_DIGITS_MAX = 180, COUNTERS = 256, FACTORS_2_MAX = 500, FACTORS_5_MAX = 210 };
+enum { DIGITS_MAX = 1500, BIG_DIGITS_MAX = 180, COUNTERS = 256, FACTORS_2_MAX = 500, FACTORS_5_MAX = 210 };
 
 __attribute__((section("__libfuzzer_extra_counters"))) static uint8_t counters[COUNTERS];
 
