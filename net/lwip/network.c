@@ -93,8 +93,7 @@ static void gateway_enter(void)
     memcpy(&answer->sipaddr, &gateway, sizeof gateway);
     memcpy(answer->dhwaddr.addr, device->mac, NETDEV_MAC_BYTES);
     memcpy(&answer->dipaddr, &address, sizeof address);
-    etharp_input(p, &interface);
-    ASSERT(network_has_neighbour(config.gateway));
+    etharp_input(p, &interface); /* enters no broadcast address: lwIP takes the odd one of two for that */
 }
 
 void network_keep_gateway(void)

@@ -620,6 +620,16 @@ def arp_request_is_answered_and_a_given_gateway_is_used_unasked():
 
 
 @case
+def given_gateway_that_is_a_broadcast_address_stops_nothing():
+    """In a network of two addresses lwIP takes the odd one for everybody's."""
+    with Driver("--ip", "10.9.0.4", "--mask", "255.255.255.254", "--gw", "10.9.0.5", "--gwmac", "02:00:00:00:00:aa",
+                "--speed", "10") as driver:
+        driver.expect("network", "up")
+        time.sleep(0.5)                                                     # five seconds of lwIP's ageing
+        driver.connect("192.0.2.1", 80)
+
+
+@case
 def gateway_that_fails_over_is_found():
     """Pings through a gateway whose MAC is handed over, and which moves twice. The first move is announced. After the
     second one only lwIP's broadcast, 45 s later, and our stack's doubt show where the gateway is."""
