@@ -41,14 +41,16 @@ void secrets_hold(void *at, size_t bytes)
     secrets.held[secrets.held_count++].bytes = bytes;
 }
 
-/* Wipes the secret that begins at `at`, if there is one. */
+/* Wipes the longest secret that begins at `at`, if there is one. */
 static void wipe_at(uint8_t *at, const uint8_t *end)
 {
+    size_t longest = 0;
     for (size_t i = 0; i < secrets.noted_count; i++) {
         size_t count = secrets.noted[i].count;
-        if (count <= (size_t)(end - at) && memcmp(at, secrets.noted[i].bytes, count) == 0)
-            memset(at, 0, count);
+        if (count > longest && count <= (size_t)(end - at) && memcmp(at, secrets.noted[i].bytes, count) == 0)
+            longest = count;
     }
+    memset(at, 0, longest);
 }
 
 void secrets_wipe(uint8_t *from, uint8_t *to, const uint8_t *end)

@@ -53,6 +53,12 @@ TEST(secrets_are_wiped_and_nothing_else)
     memcpy(memory, "correct-horse", 13);
     secrets_wipe(memory, memory + 1, memory + sizeof memory);
     assert_int_equal(memory[0], 'c'); /* forgotten */
+    secrets_note("corr", 4);
+    secrets_note("correct-horse", 13);
+    secrets_note("correct", 7);
+    secrets_wipe(memory, memory + 1, memory + sizeof memory);
+    assert_memory_equal(memory, expected + 2, 13); /* the longest of those that begin there */
+    secrets_forget();
 }
 
 /* Copies every length on both ways; ASan sees a byte read beyond `from`. */
