@@ -610,6 +610,7 @@ NOT_HOT static bool rehearse(uint64_t now_ns)
 NOT_HOT static bool warm_up(uint64_t now_ns)
 {
     (void)now_ns;
+    ASSERT(!trade.rehearses);
     mold_warm();
     book_warm();
     ouch_warm();
