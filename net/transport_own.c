@@ -214,7 +214,12 @@ bool transport_ask_neighbour(void)
     return true;
 }
 
-void transport_idle(uint64_t now_ns) { net_idle(own.stack, now_ns); }
+void transport_idle(uint64_t now_ns)
+{
+    own.stack->ip.udp.latest_source = 0; /* an answer to the latest datagram has left */
+    net_idle(own.stack, now_ns);
+}
+
 uint64_t transport_next_deadline_ns(void) { return own.stack->tcp.changed ? 0 : net_next_deadline_ns(own.stack); }
 
 /* ---- Events ---- */
@@ -363,7 +368,6 @@ __attribute__((noinline)) static void borrowed_take_back(uint64_t now_ns)
         tcp_read_done(own.stack, own.read_connection, own.read_bytes, now_ns);
     own.read_connection = -1;
     own.borrowed = false;
-    udp_answered(&own.stack->ip);
 }
 
 __attribute__((noinline)) static bool event_datagram(struct transport_event *event)

@@ -35,8 +35,6 @@ static void latest_set(struct udp *udp, const struct udp_datagram *datagram, con
     memcpy(udp->latest_mac, mac, NETDEV_MAC_BYTES);
 }
 
-void udp_answered(struct net_ip *ip) { ip->udp.latest_source = 0; }
-
 bool udp_accept(struct net_ip *ip, const struct ipv4_packet *packet, uint64_t now_ns, struct udp_datagram *datagram)
 {
     const struct udp_wire *wire = (const struct udp_wire *)packet->payload;

@@ -18,8 +18,8 @@ enum {
 struct udp {
     uint16_t ports[UDP_PORT_COUNT_MAX];
     uint32_t port_count;
-    /* The ends of the datagram that the program has in hand, latest_source 0: none. An answer goes the same way back
-     * within ARP_FRESH_NS, and needs no ARP. All other datagrams are requests of ours. */
+    /* The ends of the latest datagram, latest_source 0: none since the owner's last idle work. An answer goes the same
+     * way back within ARP_FRESH_NS, and needs no ARP. All other datagrams are requests of ours. */
     uint32_t latest_source;
     uint16_t latest_source_port, latest_port;
     uint8_t latest_mac[NETDEV_MAC_BYTES];
@@ -49,9 +49,6 @@ bool udp_send_from(struct net_ip *ip, uint32_t source, uint16_t from_port, uint3
  * then nothing has changed. The layers take that frame one after the other (net_input_frame_long), and count the
  * fault. */
 bool udp_fast_receive(struct net_ip *ip, const struct frame *frame, uint64_t now_ns, struct udp_datagram *datagram);
-
-/* Ends the answers to the latest datagram: its event is over. */
-void udp_answered(struct net_ip *ip);
 
 /* Checks a datagram; true if it is for a bound port. */
 bool udp_accept(struct net_ip *ip, const struct ipv4_packet *packet, uint64_t now_ns, struct udp_datagram *datagram);
