@@ -58,7 +58,7 @@ struct transport_network {
     uint64_t lease_ends_ns;  /* 0: never */
     const char *waiting_for; /* while not up: "link", "DHCP offer", ..., a literal; never NULL */
     uint64_t heard_count;    /* frames received so far */
-    uint64_t arp_count;      /* among them answers to ARP requests of ours; lwIP: all ARP packets */
+    uint64_t arp_count;      /* among them ARP replies to us */
 };
 
 enum transport_event_kind {

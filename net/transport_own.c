@@ -196,7 +196,7 @@ const struct transport_network *transport_network(void)
         .lease_ends_ns = lease != NULL && lease->ends_ns != UINT64_MAX ? lease->ends_ns : 0,
         .waiting_for = net_address_waiting_for(&own.stack->ip),
         .heard_count = own.stack->ip.counters.ethernet_rx_frames + own.stack->fast_received_count,
-        .arp_count = own.stack->ip.counters.arp_rx_replies,
+        .arp_count = own.stack->ip.arp.answer_count,
     };
     return &own.network;
 }

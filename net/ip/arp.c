@@ -411,6 +411,7 @@ void arp_input(struct net_ip *ip, const uint8_t *data, uint32_t bytes, uint64_t 
         IP_COUNT(ip, arp_rx_requests);
     else
         IP_COUNT(ip, arp_rx_replies);
+    ip->arp.answer_count += for_us && !request;
     if (ip->interface.up && sender == ip->interface.address) {
         own_address_claimed(ip, arp->sender_mac, now_ns);
         return;

@@ -68,6 +68,7 @@ struct arp {
     /* The first entry of each chain, encoded as `next`. A chain holds the entries in use whose addresses have the same
      * hash. */
     uint16_t chains[ARP_CHAIN_COUNT];
+    uint64_t answer_count; /* so far: replies to us */
     uint32_t change_count; /* so far: entries under a connection that became known, changed, or failed */
     uint64_t due_ns;       /* no request is due before */
     uint64_t defend_ns;    /* our address is not defended again before */

@@ -14,6 +14,7 @@ struct port_counters port_counters;
 
 static const struct counter port_table[] = {
     COUNTER("lwip.", port_counters, rx_frames),
+    COUNTER("lwip.", port_counters, rx_arp_answers),
     COUNTER("lwip.", port_counters, rx_copied),
     COUNTER("lwip.", port_counters, rx_drop_truncated),
     COUNTER("lwip.", port_counters, rx_drop_other_mac),

@@ -144,6 +144,12 @@ static bool arp_sender_is_sane(const uint8_t *arp)
     return (arp[8] & 1) == 0 && !own;
 }
 
+/* Returns true for a reply to our own address: an announcement names its sender's. */
+static bool is_arp_answer(const uint8_t *arp)
+{
+    return load_be16(arp + 6) == ARP_REPLY && load_le32(arp + 24) == ip4_addr_get_u32(netif_ip4_addr(&interface));
+}
+
 static bool is_for_us(const uint8_t *mac)
 {
     return (mac[0] & 1) != 0 || memcmp(mac, device->mac, NETDEV_MAC_BYTES) == 0;
@@ -160,10 +166,13 @@ static bool frame_is_acceptable(const struct frame *frame)
         port_counters.rx_drop_other_mac++;
         return false;
     }
-    if (load_be16(frame->data + TYPE_AT) == ETHTYPE_ARP && !arp_sender_is_sane(frame->data + ETHERNET_BYTES)) {
+    if (load_be16(frame->data + TYPE_AT) != ETHTYPE_ARP)
+        return true;
+    if (!arp_sender_is_sane(frame->data + ETHERNET_BYTES)) {
         port_counters.rx_drop_bad_arp_sender++;
         return false;
     }
+    port_counters.rx_arp_answers += is_arp_answer(frame->data + ETHERNET_BYTES);
     return true;
 }
 

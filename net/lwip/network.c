@@ -5,7 +5,6 @@
 #include "lwip/etharp.h"
 #include "lwip/igmp.h"
 #include "lwip/prot/iana.h"
-#include "lwip/stats.h"
 #include "lwip/udp.h"
 
 #include "base/assert.h"
@@ -93,7 +92,8 @@ static void gateway_enter(void)
     memcpy(&answer->sipaddr, &gateway, sizeof gateway);
     memcpy(answer->dhwaddr.addr, device->mac, NETDEV_MAC_BYTES);
     memcpy(&answer->dipaddr, &address, sizeof address);
-    etharp_input(p, &interface); /* enters no broadcast address: lwIP takes the odd one of two for that */
+    /* Enters no broadcast address, for which lwIP takes the odd address of two. */
+    etharp_input(p, &interface);
 }
 
 void network_keep_gateway(void)
@@ -293,7 +293,7 @@ void network_poll(uint64_t now_ns)
     }
     device->announce = false; /* lwIP announces an address that is yet to come */
     network.heard_count = port_counters.rx_frames;
-    network.arp_count = lwip_stats.etharp.recv;
+    network.arp_count = port_counters.rx_arp_answers;
     network.waiting_for = !link ? "link" : network.up ? "" : dhcp_waiting_for(&dhcp);
     ASSERT(network.waiting_for != NULL);
 }

@@ -128,7 +128,8 @@ void *hooks_take_segment_owner(void);
 /* ---- counters.c ---- */
 
 struct port_counters {
-    uint64_t rx_frames, rx_drop_other_mac, rx_drop_truncated, rx_drop_bad_arp_sender, rx_drop_no_pbuf, rx_copied;
+    uint64_t rx_frames, rx_arp_answers, rx_copied;
+    uint64_t rx_drop_other_mac, rx_drop_truncated, rx_drop_bad_arp_sender, rx_drop_no_pbuf;
     uint64_t rx_drop_vlan;
     uint64_t tx_frames, tx_drop_no_buffer, tx_drop_oversize, tx_drop_icmp_forbidden, tx_drop_icmp_rate;
     uint64_t udp_drop_oversize, accept_drop_no_connection, events_max, network_drop_bad_mtu;

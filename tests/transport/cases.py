@@ -621,7 +621,7 @@ def arp_request_is_answered_and_a_given_gateway_is_used_unasked():
 
 @case
 def given_gateway_that_is_a_broadcast_address_stops_nothing():
-    """In a network of two addresses lwIP takes the odd one for everybody's."""
+    """Starts in a network of two addresses, of which lwIP takes the odd one for everybody's."""
     with Driver("--ip", "10.9.0.4", "--mask", "255.255.255.254", "--gw", "10.9.0.5", "--gwmac", "02:00:00:00:00:aa",
                 "--speed", "10") as driver:
         driver.expect("network", "up")

@@ -840,6 +840,36 @@ TEST(reset_acknowledges_nothing)
     drain();
 }
 
+/* Feeds an ARP packet of another host than the gateway. RFC 826 */
+static void feed_arp(uint8_t operation, uint32_t target)
+{
+    uint8_t frame[60] = { 0 };
+    memset(frame, 0xff, 6);
+    memcpy(frame + 6, "\2\0\0\0\0\11\x08\x06\0\1\x08\0\6\4\0", 15);
+    frame[21] = operation;
+    memcpy(frame + 22, frame + 6, 6);
+    store_be32(frame + 28, PEER + 30);
+    store_be32(frame + 38, target);
+    assert_true(netdev_memory_feed(&wire, frame, sizeof frame, false));
+    expect_nothing();
+    drain();
+}
+
+TEST(answers_of_neighbours_are_told_from_their_announcements)
+{
+    enum { REQUEST = 1, REPLY = 2 };
+    const uint64_t heard = transport_network()->heard_count, answers = transport_network()->arp_count;
+    feed_arp(REQUEST, PEER + 31);
+    feed_arp(REQUEST, PEER + 30);
+    feed_arp(REPLY, PEER + 30);
+    pass_ms(1);
+    assert_int_equal(transport_network()->heard_count - heard, 3);
+    assert_int_equal(transport_network()->arp_count - answers, 0);
+    feed_arp(REPLY, OURS);
+    pass_ms(1);
+    assert_int_equal(transport_network()->arp_count - answers, 1);
+}
+
 TEST(syns_of_one_turn_all_wait_for_arp)
 {
     enum { COUNT = 9, OTHER = PEER + 7 };
