@@ -360,8 +360,11 @@ size_t capture_public_bytes(const struct capture_frame *frame)
     if (logins.count == 0 || kept < ip + IPV4_BYTES_MIN || load_be16(data + ip - 2) != 0x0800)
         return kept;
     const size_t l4 = ip + (data[ip] & 15) * 4u;
-    if (data[ip + 9] == PROTOCOL_ICMP) /* the ports that an error quotes stay, and a ping's payload goes */
-        return min_size(kept, l4 + ICMP_BYTES + IPV4_BYTES_MIN + QUOTED_BYTES);
+    const size_t quoted = l4 + ICMP_BYTES;
+    if (data[ip + 9] == PROTOCOL_ICMP) /* an error that quotes TCP keeps the ports */
+        return kept > quoted + 9 && data[quoted + 9] == PROTOCOL_TCP
+                   ? min_size(kept, quoted + IPV4_BYTES_MIN + QUOTED_BYTES)
+                   : kept;
     if (data[ip + 9] != PROTOCOL_TCP)
         return kept;
     if ((load_be16(data + ip + 6) & 0x1fff) != 0)

@@ -86,7 +86,7 @@ bool capture_read(uint64_t number, struct capture_frame *frame);
 void capture_note_login(uint32_t address, uint16_t port);
 
 /* Returns how many of a frame's kept bytes may be shown to whoever has no key. The payload of connections with a login
- * is left out, both ways, and ICMP's payload, which may quote it. */
+ * is left out, both ways, and what ICMP quotes of TCP. */
 size_t capture_public_bytes(const struct capture_frame *frame);
 
 /* Asserts the invariant of the frames that wait to be copied. */

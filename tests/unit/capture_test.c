@@ -498,7 +498,8 @@ static uint32_t recorded_bytes(bool sent, bool tagged, uint8_t protocol, uint16_
     ip[9] = protocol;
     store_be32(ip + (sent ? 16 : 12), 0x0a000202);
     store_be32(l4, ports);
-    l4[12] = 0x80; /* TCP's head has 32 bytes */
+    l4[12] = 0x80;          /* TCP's head has 32 bytes */
+    l4[8 + 9] = l4[1] + 6u; /* the protocol that ICMP quotes: TCP if its code is 0 */
     if (sent) {
         buffer = device->ops->tx_acquire(device);
         memcpy(buffer->data, frame, sizeof frame);
@@ -534,6 +535,7 @@ TEST(a_record_has_no_payload_of_a_connection_with_a_login)
     assert_int_equal(recorded_bytes(true, false, TCP, 185, 0), IP_END);                          /* a later one */
     assert_int_equal(recorded_bytes(true, false, TCP, 0, 10002 << 16 | 10001), 200);
     assert_int_equal(recorded_bytes(true, false, UDP, 0, 1000 << 16 | 10002), 200);
+    assert_int_equal(recorded_bytes(false, false, ICMP, 0, 3 << 24 | 11 << 16), 200); /* an error that quotes UDP */
     assert_int_equal(recorded_bytes(false, false, ICMP, 0, 3 << 24), IP_END + 36); /* an error that quotes a segment */
 }
 
