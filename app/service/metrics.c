@@ -11,6 +11,7 @@
 
 enum {
     COUNTERS_PER_STEP = 16,
+    FAMILIES_PER_STEP = 4, /* each is looked for among all counters before */
     /* le bounds: 2^k - 1 ns, which are bounds of the histogram's own buckets (values are whole nanoseconds). */
     BOUND_BITS_FIRST = 7, /* 127 ns */
     BOUND_BITS_LAST = 34, /* 17 s */
@@ -145,11 +146,11 @@ static const char *last_part(const char *path)
     return path;
 }
 
-/* A counter whose name has a part that tells equal ones apart: the value of a label. */
+/* A counter whose name has a part that tells equal ones apart: the value of a label. All lie in the counter's name. */
 struct labelled {
-    char family[NAME_BYTES_MAX]; /* the metric's name, without the head and the end that all have */
+    const char *head;           /* the metric's name begins so, and goes on with `metric` */
+    struct bytes metric, value; /* the value is the label's */
     const char *label;
-    struct bytes value; /* in the counter's name */
 };
 
 /* Takes a name such as "market.BRK.A.bid" or "mold.datagrams_b" apart. Symbols differ in characters that no metric's
@@ -157,26 +158,39 @@ struct labelled {
 static bool labelled_take(const char *name, struct labelled *out)
 {
     static const char market[] = "market.", mold[] = "mold.";
-    const size_t bytes = strlen(name);
-    ASSERT(bytes > 0);
+    ASSERT(name[0] != '\0');
     if (starts(name, market)) {
         const char *last = last_part(name), *symbol = name + sizeof market - 1;
+        *out = (struct labelled){ .head = market, .metric = text_of(last), .label = "symbol" };
         if (last <= symbol)
             return false;
-        char family[NAME_BYTES_MAX];
-        format(family, sizeof family, "%s%s", market, last);
-        name_copy(out->family, family, strlen(family));
-        out->label = "symbol";
         out->value = (struct bytes){ (const uint8_t *)symbol, (size_t)(last - 1 - symbol) };
         return true;
     }
-    if (!starts(name, mold) || bytes < 3 || name[bytes - 2] != '_'
-        || (name[bytes - 1] != 'a' && name[bytes - 1] != 'b'))
+    const size_t bytes = starts(name, mold) ? strlen(name) : 0;
+    if (bytes < 3 || name[bytes - 2] != '_' || (name[bytes - 1] != 'a' && name[bytes - 1] != 'b'))
         return false;
-    name_copy(out->family, name, bytes - 2);
-    out->label = "line";
-    out->value = (struct bytes){ (const uint8_t *)name + bytes - 1, 1 };
+    *out = (struct labelled){ .head = "",
+                              .metric = { (const uint8_t *)name, bytes - 2 },
+                              .value = { (const uint8_t *)name + bytes - 1, 1 },
+                              .label = "line" };
     return true;
+}
+
+static bool is_same_family(const struct labelled *a, const struct labelled *b)
+{
+    ASSERT(a->metric.count > 0);
+    return a->label == b->label && a->metric.count == b->metric.count
+           && memcmp(a->metric.data, b->metric.data, a->metric.count) == 0;
+}
+
+/* Writes the metric's name, without the head and the end that all have. */
+static void family_write(char out[NAME_BYTES_MAX], const struct labelled *labelled)
+{
+    char path[NAME_BYTES_MAX];
+    name_copy(out, path,
+              format(path, sizeof path, "%s%.*s", labelled->head, (int)labelled->metric.count,
+                     (const char *)labelled->metric.data));
 }
 
 /* Writes a counter as a metric of its own, in seconds if its name says nanoseconds. */
@@ -421,7 +435,7 @@ static bool is_first_of_family(const struct stats_copy *from, size_t index, cons
     struct counter counter;
     struct labelled other;
     for (size_t i = 0; i < index && stats_counter(from, i, &counter); i++)
-        if (labelled_take(counter.name, &other) && strcmp(other.family, labelled->family) == 0)
+        if (labelled_take(counter.name, &other) && is_same_family(&other, labelled))
             return false;
     return true;
 }
@@ -432,23 +446,23 @@ static bool part_labelled(struct metrics_cursor *cursor, char *out, size_t *byte
 {
     struct counter counter;
     struct labelled labelled, family;
-    char value[NAME_BYTES_MAX];
+    char name[NAME_BYTES_MAX], value[NAME_BYTES_MAX];
     for (int i = 0;; i++, cursor->item++) {
         if (!stats_counter(cursor->from, cursor->item, &counter))
             return false;
         if (labelled_take(counter.name, &family) && kind_of(counter.name) >= KIND_GAUGE
             && (cursor->line > 0 || is_first_of_family(cursor->from, cursor->item, &family)))
             break;
-        if (i == COUNTERS_PER_STEP)
+        if (i == FAMILIES_PER_STEP)
             return true;
     }
     const bool gauge = kind_of(counter.name) == KIND_GAUGE;
     const char *suffix = gauge ? "" : "_total";
+    family_write(name, &family);
     if (cursor->line == 0) {
         cursor->line = cursor->item + 1;
-        *bytes = format(out, METRICS_TEXT_BYTES_MAX, "# HELP peregrine_%s%s %s.\n# TYPE peregrine_%s%s %s\n",
-                        family.family, suffix, help_of(counter.name), family.family, suffix,
-                        gauge ? "gauge" : "counter");
+        *bytes = format(out, METRICS_TEXT_BYTES_MAX, "# HELP peregrine_%s%s %s.\n# TYPE peregrine_%s%s %s\n", name,
+                        suffix, help_of(counter.name), name, suffix, gauge ? "gauge" : "counter");
         return true;
     }
     for (int i = 0; i < COUNTERS_PER_STEP && *bytes == 0; i++) {
@@ -458,11 +472,11 @@ static bool part_labelled(struct metrics_cursor *cursor, char *out, size_t *byte
             return true;
         }
         cursor->line++;
-        if (!labelled_take(counter.name, &labelled) || strcmp(labelled.family, family.family) != 0)
+        if (!labelled_take(counter.name, &labelled) || !is_same_family(&labelled, &family))
             continue;
         value_escape(value, sizeof value, labelled.value);
-        *bytes = format(out, METRICS_TEXT_BYTES_MAX, "peregrine_%s%s{%s=\"%s\"} %llu\n", family.family, suffix,
-                        family.label, value, (unsigned long long)*counter.value);
+        *bytes = format(out, METRICS_TEXT_BYTES_MAX, "peregrine_%s%s{%s=\"%s\"} %llu\n", name, suffix, family.label,
+                        value, (unsigned long long)*counter.value);
     }
     return true;
 }
