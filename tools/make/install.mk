@@ -62,8 +62,8 @@ install-built: $(INSTALL_NEEDS)
 	install -m 644 docs/peregrine.1 docs/gg.1 $(INSTALL_SHARE)/man/man1
 	sed -i 's,docs/\([a-z]*\.\(md\|conf\)\),$(abspath $(PREFIX))/share/doc/peregrine/\1,' \
 		$(INSTALL_SHARE)/man/man1/peregrine.1 $(INSTALL_SHARE)/man/man1/gg.1
-	sed -E 's/^(\.TH )CONTEST/\1PEREGRINE-CONTEST/; s/^((\.B )?)contest( |$$)/\1peregrine-contest\3/; \
-		s,docs/contest.md,$(abspath $(PREFIX))/share/doc/peregrine-contest/contest.md,' docs/contest.1 \
+	sed -E -e 's/^(\.TH )CONTEST/\1PEREGRINE-CONTEST/; s/^((\.B )?)contest( |$$)/\1peregrine-contest\3/' \
+		-e 's,docs/contest.md,$(abspath $(PREFIX))/share/doc/peregrine-contest/contest.md,' docs/contest.1 \
 		>$(INSTALL_SHARE)/man/man1/peregrine-contest.1
 	$(foreach name,$(PROGRAMS),help2man --no-info --name "the program $(name) of Peregrine, on Linux" \
 		--output $(INSTALL_SHARE)/man/man1/$(call linux_command,$(name)).1 \
