@@ -199,7 +199,7 @@ static void request_begin(struct connection *c, const struct http_request *reque
     c->streams_chunks = request->version_minor != 0;
     c->keep_alive = request->keep_alive && (c->streams_chunks || !c->method->streams);
     c->phase = CONNECTION_BODY;
-    c->progress_ns = c->period_begins_ns = c->request_ns = now_ns;
+    c->progress_ns = c->period_begins_ns = c->request_ns = c->begun_ns = now_ns;
     c->period_bytes = 0;
     if (request->expects_continue && request->version_minor != 0 && c->body.state != HTTP_BODY_DONE)
         digest_reply_add(&c->reply, text_of("HTTP/1.1 100 Continue\r\n\r\n"));
@@ -414,12 +414,12 @@ bool digest_connection_is_idle(const struct connection *c, uint64_t now_ns)
 uint64_t digest_connection_begun_ns(const struct connection *c)
 {
     ASSERT(c->phase != CONNECTION_FREE);
-    return c->request_ns != 0 ? c->request_ns : c->progress_ns;
+    return c->request_ns != 0 ? c->begun_ns : c->progress_ns;
 }
 
 void digest_connection_stall(struct connection *c, uint64_t stall_ns, uint64_t now_ns)
 {
-    uint64_t *const times[] = { &c->progress_ns, &c->acked_ns, &c->ended_ns, &c->period_begins_ns };
+    uint64_t *const times[] = { &c->begun_ns, &c->progress_ns, &c->acked_ns, &c->ended_ns, &c->period_begins_ns };
     ASSERT(c->phase != CONNECTION_FREE && stall_ns <= now_ns);
     for (size_t i = 0; i < ARRAY_COUNT(times); i++)
         *times[i] = min_size(*times[i] + stall_ns, now_ns);

@@ -61,6 +61,7 @@ struct connection {
     uint64_t body_bytes; /* so far */
     /* Stamps of the request; `request_ns` 0: it is not answered with a result. */
     uint64_t request_ns, body_ns, result_ns;
+    uint64_t begun_ns;         /* as request_ns, without the time in which the machine stood still */
     uint64_t ended_ns;         /* when the peer's FIN came */
     uint64_t period_begins_ns; /* the body's time of CONNECTION_BODY_RATE_MIN */
     uint64_t period_bytes;     /* the bytes that had come then */

@@ -244,9 +244,22 @@ static bool drop_claimed(uint32_t share, uint64_t now_ns)
     return true;
 }
 
+/* Gives all connections the time back in which the machine stood still: their bytes could not come meanwhile. */
+static void stall_note(uint64_t now_ns)
+{
+    if (!time_stood_still(server.next_expire_ns, now_ns))
+        return;
+    ASSERT(server.next_expire_ns < now_ns);
+    for (size_t place = 0; place < PLACE_COUNT; place++)
+        if (server.connections[place].phase != CONNECTION_FREE)
+            digest_connection_stall(&server.connections[place], now_ns - server.next_expire_ns, now_ns);
+    server.next_expire_ns = now_ns; /* given once */
+}
+
 static void accept(int id, uint32_t address, uint64_t now_ns)
 {
     size_t place = 0;
+    stall_note(now_ns);
     bool is_full = server.used_count - server.dropped_count >= SERVER_CONNECTION_COUNT;
     bool refuse = is_full && !drop_spare(now_ns) && !drop_claimed(share_of(address), now_ns);
     while (
@@ -418,17 +431,6 @@ static void expire(uint64_t now_ns)
         server.dropped_count += c->dropped;
         ready_add(place);
     }
-}
-
-/* Gives all connections the time back in which the machine stood still: their bytes could not come meanwhile. */
-static void stall_note(uint64_t now_ns)
-{
-    if (!time_stood_still(server.next_expire_ns, now_ns))
-        return;
-    ASSERT(server.next_expire_ns < now_ns);
-    for (size_t place = 0; place < PLACE_COUNT; place++)
-        if (server.connections[place].phase != CONNECTION_FREE)
-            digest_connection_stall(&server.connections[place], now_ns - server.next_expire_ns, now_ns);
 }
 
 void digest_server_work(uint64_t now_ns)

@@ -564,6 +564,8 @@ TEST(equal_addresses_do_not_shut_out_a_newcomer)
             one_turn();
         }
         assert_non_null(strstr(ask_shortly(opened_from(MODEST)), "503 ")); /* each has a second */
+        now_ns += 100 * NS_PER_S;                                          /* the machine stands still */
+        assert_non_null(strstr(ask_shortly(opened_from(MODEST + 2)), "503 "));
         for (int i = 0; i < (with_chains ? 50 : 10); i++, now_ns += 100 * NS_PER_MS)
             one_turn();
         const int newcomer = opened_from(MODEST + 1);
