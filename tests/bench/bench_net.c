@@ -63,6 +63,7 @@
 #include "net/transport.h"
 #include "tests/bench/bench_peer.h"
 #include "tests/bench/bench_trade.h"
+#include "tests/bench/touched.h"
 #include "tests/lib/packet.h"
 #include "tests/lib/player_setup.h"
 #include "tests/lib/random.h"
@@ -91,17 +92,6 @@ static uint64_t now_ns = 1000000000;
 static uint64_t seed; /* decides the secrets */
 static uint8_t received_flags = VIRTIO_NET_HDR_F_DATA_VALID;
 
-void touched_phase(int phase) __attribute__((weak));
-void touched_end(void) __attribute__((weak));
-enum { TOUCHED_OFF, TOUCHED_REST, TOUCHED_PATH };
-
-/* Begins a phase of tests/bench/touched.h, in the build that has it. */
-static inline void phase_begin(int phase)
-{
-    if (touched_phase != NULL)
-        touched_phase(phase);
-}
-
 /* ---- The clock ---- */
 
 /* One cache line. timed_begin loads it, so that the timed code does not wait for this data when caches are cold. */
@@ -127,14 +117,14 @@ static inline void timed_begin(bool until_kick)
     timed.kick_ends = until_kick;
     timed.kicked_cycles = 0;
     collect(true);
-    phase_begin(TOUCHED_PATH);
+    touched_phase(TOUCHED_PATH);
     timed.began_cycles = cycles_now_serialised();
 }
 
 static uint64_t timed_end(void)
 {
     uint64_t end_cycles = cycles_now_serialised();
-    phase_begin(TOUCHED_OFF);
+    touched_phase(TOUCHED_OFF);
     collect(false);
     ASSERT(!timed.kick_ends || timed.kicked_cycles != 0);
     return (timed.kick_ends ? timed.kicked_cycles : end_cycles) - timed.began_cycles;
@@ -145,7 +135,7 @@ HOT static void on_kick(uint16_t queue)
 {
     if (timed.kick_ends && timed.kicked_cycles == 0 && queue == VIRTIO_NET_TRANSMITQ) {
         timed.kicked_cycles = cycles_now_serialised();
-        phase_begin(TOUCHED_OFF);
+        touched_phase(TOUCHED_OFF);
         collect(false);
     }
 }
@@ -203,7 +193,7 @@ static void caches_cool(bool cold)
     for (size_t i = 0; cold && i < COLD_BYTES; i += 64)
         cold_memory[i]++;
     if (cold)
-        phase_begin(TOUCHED_REST);
+        touched_phase(TOUCHED_REST);
 }
 
 /* ---- The wire ---- */
@@ -776,8 +766,7 @@ int main(int argc, char **argv)
     timed.counting = was_counting;
     for (size_t i = 0; i < count; i++)
         total[i] = time_one(row, cold, connection);
-    if (touched_end != NULL)
-        touched_end();
+    touched_end();
     print_quantiles(rows[r].name, total, count, cold || timed.counting);
     timed.shares = row == BURST && !timed.counting;
     for (size_t i = 0; timed.shares && i < count; i++) {

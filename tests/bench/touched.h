@@ -9,6 +9,7 @@
 
 enum touched_phase { TOUCHED_OFF, TOUCHED_REST, TOUCHED_PATH };
 
+#ifdef TOUCHED
 /* Begins a phase; each TOUCHED_REST forgets the lines of the one before. The path is what touched_end writes. */
 void touched_phase(enum touched_phase phase);
 
@@ -17,3 +18,7 @@ void touched_phase(enum touched_phase phase);
 void touched_end(void);
 
 void touched_prefetch(const void *at, ...);
+#else /* nothing is recorded, nor counted among a benchmark's instructions */
+static inline void touched_phase(enum touched_phase phase) { (void)phase; }
+static inline void touched_end(void) {}
+#endif

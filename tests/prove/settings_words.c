@@ -6,7 +6,8 @@
 static void word(size_t bytes)
 {
     prove_state_any();
-    add_word(&settings, "source", prove_text(bytes), prove_number(0, 1));
+    const struct setting *before = prove_number(0, 1) ? &settings.tables[0]->rows[0] : NULL;
+    add_word(&settings, "source", prove_text(bytes), prove_number(0, 1), before);
     prove_state_holds();
 }
 

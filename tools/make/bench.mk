@@ -88,9 +88,11 @@ count-net: $(BENCH_NET) ## instructions of both stacks (callgrind): writes the b
 $(BUILD)/touched/%.o: %.c tests/bench/touched.h
 	@mkdir -p $(@D)
 	$(CC) $(HOST_CFLAGS) -g -fsanitize=thread $(if $(findstring clang,$(CC)),,-Wno-tsan) \
-		-include tests/bench/touched.h -D__builtin_prefetch=touched_prefetch $(call cflags_of,$<) -c -o $@ $<
-touched_objects = $(patsubst %.c,$(BUILD)/touched/%.o,$(filter-out tests/%,$1)) \
-	$(patsubst %.c,$(BUILD)/host/%.o,$(filter tests/%,$1) tests/bench/touched.c)
+		-DTOUCHED -include tests/bench/touched.h -D__builtin_prefetch=touched_prefetch $(call cflags_of,$<) -c -o $@ $<
+$(BUILD)/touched/tests/%.o: tests/%.c
+	@mkdir -p $(@D)
+	$(CC) $(HOST_CFLAGS) -DTOUCHED $(call cflags_of,$<) -c -o $@ $<
+touched_objects = $(patsubst %.c,$(BUILD)/touched/%.o,$1 tests/bench/touched.c)
 TOUCHED_LINK := -no-pie -Wl,--wrap=memcpy,--wrap=memset,--wrap=memcmp
 TOUCHED := $(BUILD)/touched/bench_net $(addprefix $(BUILD)/touched/,echo time digest)
 $(BUILD)/touched/bench_net: $(call touched_objects,$(BENCH_NET_COMMON) tests/bench/bench_trade.c \
