@@ -239,6 +239,7 @@ static void start_once(void)
         return;
     started = true;
     netdev_memory_init(&wire, our_mac, false);
+    wire.pool.rx_stays = !transport_alters_frames();
     struct transport_config config = {
         .device = &wire.device,
         .address = OURS,

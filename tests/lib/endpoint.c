@@ -64,6 +64,7 @@ void endpoint_open(struct endpoint *endpoint, uint32_t index, bool lwip, const s
         if (!first)
             return;
         netdev_memory_init(&endpoint->device, mac, false);
+        endpoint->device.pool.rx_stays = !transport_alters_frames();
         struct transport_config config = {
             .device = &endpoint->device.device,
             .address = ENDPOINT_ADDRESS_FIRST + index,
