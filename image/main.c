@@ -326,7 +326,7 @@ static void rest(struct netdev *device)
 static void sent_check(struct netdev *device)
 {
     virtio_net_levels(device);
-    const uint64_t timeout_ns = service_settings.net_timeout_ns, stalled_s = virtio_net_counters.tx_stalled_s;
+    const uint64_t timeout_ns = service_settings.net_timeout_ns, stalled_s = virtio_net_counters.tx_stalled_seconds;
     if (timeout_ns == 0 || stalled_s < 3 || stalled_s * NS_PER_S < timeout_ns)
         return;
     log_line("network: the card has sent nothing for %llu s of what it was given", (unsigned long long)stalled_s);

@@ -94,8 +94,19 @@ static const char *help_of(const char *name)
 
 /* Values that can go down, or that are no counts, by the beginning of their names. */
 static const char *const gauges[] = {
-    "agent.free_percent", "pool.",           "lwip.pool.",    "circuit_breaker.", "watchdog.", "loop.", "clock.",
-    "program.uptime_ns",  "lwip.events_max", "player.moduli", "market.",
+    "agent.free_percent",
+    "pool.",
+    "lwip.pool.",
+    "circuit_breaker.",
+    "watchdog.",
+    "loop.",
+    "clock.",
+    "program.uptime_ns",
+    "lwip.events_max",
+    "player.moduli",
+    "market.",
+    "network.silence_ns",
+    "virtio_net.tx_stalled_seconds",
 };
 
 /* Returns true if a name has a word "drop...": "rx_drop_short", "dropped_expired", "drop". */

@@ -570,7 +570,7 @@ void virtio_net_levels(struct netdev *device)
     const uint16_t used = (uint16_t)(net->tx.used_idx + virtqueue_pending(&net->tx));
     bool stalls = used != net->tx.avail_idx && used == net->tx_level_idx;
     net->tx_level_idx = used;
-    virtio_net_counters.tx_stalled_s = stalls ? virtio_net_counters.tx_stalled_s + 1 : 0;
+    virtio_net_counters.tx_stalled_seconds = stalls ? virtio_net_counters.tx_stalled_seconds + 1 : 0;
     virtio_net_counters.rx_buffers_free = net->rx_free_count;
     virtio_net_counters.tx_buffers_free = net->tx_free_count;
 }
@@ -588,7 +588,7 @@ struct counter_group virtio_net_counter_group(void)
         COUNTER("virtio_net.", virtio_net_counters, tx_ring_full),
         COUNTER("virtio_net.", virtio_net_counters, tx_still_held),
         COUNTER("virtio_net.", virtio_net_counters, tx_no_buffer),
-        COUNTER("virtio_net.", virtio_net_counters, tx_stalled_s),
+        COUNTER("virtio_net.", virtio_net_counters, tx_stalled_seconds),
         COUNTER("virtio_net.", virtio_net_counters, rx_merged),
         COUNTER("virtio_net.", virtio_net_counters, rx_drop_short),
         COUNTER("virtio_net.", virtio_net_counters, rx_drop_long),

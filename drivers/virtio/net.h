@@ -172,7 +172,7 @@ struct virtio_net_counters {
     uint64_t tx_ring_full;                     /* tx_publish found no slot */
     uint64_t tx_still_held;                    /* tx_publish of a buffer that the device still holds */
     uint64_t tx_no_buffer;                     /* tx_acquire found none */
-    uint64_t tx_stalled_s;                     /* calls of virtio_net_levels in a row that saw it send nothing */
+    uint64_t tx_stalled_seconds;               /* calls of virtio_net_levels in a row that saw it send nothing */
     uint64_t rx_merged;                        /* frames that came in several buffers, and were put together */
     uint64_t rx_drop_short;                    /* less than virtio's header and an Ethernet header */
     uint64_t rx_drop_long;                     /* more than NETDEV_FRAME_BYTES_MAX, or than the buffer holds */

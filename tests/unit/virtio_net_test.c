@@ -1173,23 +1173,23 @@ TEST(levels_count_the_seconds_without_a_sent_frame)
     start_kind(VIRTIO_MODEL_MODERN);
     virtio_net_levels(device);
     virtio_net_levels(device);
-    assert_int_equal(virtio_net_counters.tx_stalled_s, 0); /* nothing is to be sent */
+    assert_int_equal(virtio_net_counters.tx_stalled_seconds, 0); /* nothing is to be sent */
     for (int i = 0; i < 2; i++)
         assert_true(device->ops->tx_publish(device, device->ops->tx_acquire(device), 60, 0, 0));
     virtio_net_levels(device);
     virtio_net_levels(device);
     virtio_net_levels(device);
-    assert_int_equal(virtio_net_counters.tx_stalled_s, 3);
+    assert_int_equal(virtio_net_counters.tx_stalled_seconds, 3);
     assert_true(virtio_model_transmit_take(&model, &first) && virtio_model_transmit_take(&model, &second));
     virtio_model_transmit_done(&model, &first);
     virtio_net_levels(device);
-    assert_int_equal(virtio_net_counters.tx_stalled_s, 0); /* slow, and alive */
+    assert_int_equal(virtio_net_counters.tx_stalled_seconds, 0); /* slow, and alive */
     virtio_net_levels(device);
-    assert_int_equal(virtio_net_counters.tx_stalled_s, 1);
+    assert_int_equal(virtio_net_counters.tx_stalled_seconds, 1);
     virtio_model_transmit_done(&model, &second);
     virtio_net_levels(device);
     virtio_net_levels(device);
-    assert_int_equal(virtio_net_counters.tx_stalled_s, 0);
+    assert_int_equal(virtio_net_counters.tx_stalled_seconds, 0);
 }
 
 TEST(levels_count_the_free_buffers)
