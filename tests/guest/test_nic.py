@@ -13,8 +13,8 @@ from vm import qemu
 
 ECHO, HOLD, COUNTERS, RESET, GROUPS = 0x88B5, 0x88B6, 0x88B7, 0x88B8, 0x88B9
 COUNTER_NAMES = ("rx_frames", "tx_frames", "rx_kicks", "tx_kicks", "rx_rekicks", "tx_rekicks", "state_exits",
-                 "tx_ring_full", "tx_still_held", "tx_no_buffer", "rx_merged", "rx_drop_short", "rx_drop_long",
-                 "rx_drop_bad_merge")
+                 "tx_ring_full", "tx_still_held", "tx_no_buffer", "tx_stalled_seconds", "rx_merged", "rx_drop_short",
+                 "rx_drop_long", "rx_drop_bad_merge")
 SEED = int(os.environ.get("SEED", "20220220"), 0)
 
 ROOT_PORT = ["-device", "pcie-root-port,id=rp,chassis=1"]

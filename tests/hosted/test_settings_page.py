@@ -52,11 +52,11 @@ KERNEL = """net.timeout=5 deadline=60 idle.timeout=30 key=a-key-of-a-test contro
     log=10.0.2.2:514 capture=600,2048 capture.http=on wait=sleep cpus=64 ip=10.0.2.15/24 gw=10.0.2.2
     gwmac=52:55:0a:00:02:02 nic=52:54:00:12:34:56 lease=43200@10.0.2.2 mtu=1400 rto.min=5ms ecn=off watchdog=9
     tsc.khz=2000000 blackbox=0x100000,8192 test.trap=panic test.after=9
-    test.resets=none virtio_mmio.device=4K@0xd0000000:5""".split()
+    test.resets=none virtio_mmio.device=4K@0xd0000000:5 acpi_rsdp=0xe0000 dhcp.send=61:ff0102""".split()
 
 
 # These refuse to stand alone.
-IN_COMPANY = ("idle.timeout", "capture.http", "gw", "gwmac", "lease")
+IN_COMPANY = ("idle.timeout", "capture.http", "gw", "gwmac", "lease", "dhcp.send")
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in ROOT.glob("app/*/program.c")))
