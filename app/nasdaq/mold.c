@@ -85,7 +85,7 @@ static void store_remove_first(void)
  * first; while a snapshot is awaited the oldest is dropped instead. */
 NOT_HOT static void store(uint64_t sequence, uint32_t count, struct bytes blocks)
 {
-    ASSERT(blocks.count <= MOLD_DATAGRAM_BYTES_MAX && sequence > mold.next);
+    ASSERT(blocks.count <= MOLD_DATAGRAM_BYTES_MAX && sequence + count > mold.next);
     uint32_t at = mold.stored_count;
     while (at > 0 && stored_at(at - 1)->sequence > sequence)
         at--;
@@ -250,7 +250,7 @@ HOT bool mold_take(enum mold_line line, struct bytes datagram, uint64_t now_ns)
         return skip(&mold_counters.duplicates);
     if (__builtin_expect(sequence > mold.next || mold.lost, 0)) {
         announce(sequence + count);
-        if (sequence > mold.next)
+        if (sequence + count > mold.next)
             store(sequence, count, blocks);
         return false;
     }
@@ -304,6 +304,15 @@ NOT_HOT bool mold_advance(void)
 }
 
 HOT bool mold_has_backlog(void) { return mold.unsettled && !mold.lost; }
+
+void mold_hold(void)
+{
+    ASSERT(mold.left == 0 && !mold.lost);
+    mold.lost = true;
+    mold.unsettled = false;
+    mold.request_ns = UINT64_MAX;
+    mold_counters.holds++;
+}
 
 void mold_resume(uint64_t sequence, uint64_t now_ns)
 {

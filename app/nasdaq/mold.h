@@ -64,6 +64,10 @@ bool mold_has_ended(void);
 /* Returns when the latest datagram of the session came on line A or B; 0: none yet. */
 uint64_t mold_heard_ns(void);
 
+/* Stores what comes from now on until mold_resume, as after a gap that cannot be filled: the caller has made something
+ * wrong of the earlier messages. */
+void mold_hold(void);
+
 /* Goes on at a sequence number, which a snapshot names. Stored messages may be due: mold_advance. The latest datagram
  * of each line says how far the feed has come: a wrong number of an earlier one is forgotten. */
 void mold_resume(uint64_t sequence, uint64_t now_ns);
@@ -82,7 +86,7 @@ void mold_check(void);
 /* clang-format off */
 #define MOLD_COUNTERS(X) /* first_...: datagrams that brought messages first */ \
     X(datagrams_a) X(datagrams_b) X(datagrams_rerequested) X(first_a) X(first_b) X(first_rerequested) X(messages) \
-    X(heartbeats) X(duplicates) X(gaps) X(requests) X(lost) X(stored) X(drop_length) X(drop_session) \
+    X(heartbeats) X(duplicates) X(gaps) X(requests) X(lost) X(holds) X(stored) X(drop_length) X(drop_session) \
     X(drop_sequence) X(drop_store_full) X(backwards)
 /* clang-format on */
 extern struct mold_counters {

@@ -147,6 +147,9 @@ static enum soup_event take_packet(struct soup *soup, struct bytes packet, struc
     case '+':
         soup_counters.debug++;
         return SOUP_NOTHING;
+    case 'U': /* §2.2.4: a message without a number; no protocol here has any */
+        soup_counters.unsequenced++;
+        return SOUP_NOTHING;
     case 'A':
         return take_accepted(soup, body);
     case 'J':
@@ -154,7 +157,7 @@ static enum soup_event take_packet(struct soup *soup, struct bytes packet, struc
     case 'Z':
         soup_counters.ended++;
         return SOUP_ENDED;
-    default: /* also `U`, a message without a number: the exchange has none */
+    default:
         soup_counters.drop_type++;
         return SOUP_MALFORMED;
     }

@@ -95,8 +95,8 @@ void soup_check(const struct soup *soup);
 
 /* clang-format off */
 #define SOUP_COUNTERS(X) /* all sessions' together */ \
-    X(logins) X(messages) X(heartbeats) X(debug) X(new_sessions) X(refused_user) X(refused_session) X(ended) \
-    X(drop_length) X(drop_type)
+    X(logins) X(messages) X(heartbeats) X(debug) X(unsequenced) X(new_sessions) X(refused_user) X(refused_session) \
+    X(ended) X(drop_length) X(drop_type)
 /* clang-format on */
 extern struct soup_counters {
     SOUP_COUNTERS(COUNTER_MEMBER)

@@ -230,14 +230,23 @@ void ouch_retry_cancels(void)
     }
 }
 
-const struct ouch_order *ouch_next_live(uint32_t *at)
+const struct ouch_order *ouch_next_open(uint32_t *at)
 {
     while (*at < OUCH_ORDER_COUNT_MAX) {
         const struct ouch_order *o = &ouch.orders[(*at)++];
-        if (is_live(o) && !o->cancelling)
+        if (is_live(o))
             return o;
     }
     return NULL;
+}
+
+const struct ouch_order *ouch_next_live(uint32_t *at)
+{
+    const struct ouch_order *o;
+    do
+        o = ouch_next_open(at);
+    while (o != NULL && o->cancelling);
+    return o;
 }
 
 /* ---- responses ---- */

@@ -113,6 +113,8 @@ const char *ouch_contradiction(void);
 void ouch_forget_rejects(void);
 
 const struct ouch_symbol *ouch_symbol(uint32_t symbol);
+/* Returns the next live order from `*at` on; NULL: none. Begin with 0. */
+const struct ouch_order *ouch_next_open(uint32_t *at);
 /* Returns the next live order from `*at` on that nobody has asked to cancel; NULL: none. Begin with 0. */
 const struct ouch_order *ouch_next_live(uint32_t *at);
 

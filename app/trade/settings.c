@@ -124,7 +124,8 @@ static const struct setting rows[] = {
     { "rerequest.port", SETTING_NUMBER, AT(rerequest_port), .min = 1, .max = UINT16_MAX, .initial = "26410",
       .noun = "a UDP port", .help = "of this machine, where that server's answers come in" },
     { "snapshot", SETTING_ENDPOINT, AT(snapshot), .unset = "none",
-      .help = "the server of whole books (GLIMPSE), asked when a gap cannot be filled" },
+      .help =
+          "the server of whole books (GLIMPSE), asked when a gap cannot be filled or a message contradicts the books" },
     { "orders", SETTING_ENDPOINT, AT(orders), .required = true, .help = "where orders go (OUCH over SoupBinTCP)" },
     { "user", SETTING_TEXT, AT(user), .min = 1, .max = SOUP_USER_BYTES, .noun = "a name", .required = true,
       .help = "of the account, for orders and snapshots" },

@@ -34,7 +34,8 @@ enum {
     SHOWN_VALUE_COUNT = 7,
     SHOWN_NAME_BYTES = 32,
     COUNTER_SAID_COUNT_MAX = 128,
-    LEAVE_S = 3,             /* for the cancellations before the program ends */
+    LEAVE_S = 3, /* for the cancellations before the program ends */
+    SNAPSHOT_WAIT_S_MAX = 64,
     SNAPSHOT_END_BYTES = 21, /* GLIMPSE 5.0: `G`, and the next message's number in 20 digits */
 };
 
@@ -62,7 +63,9 @@ static struct trade {
     uint32_t source[2];                    /* the hosts that send the feed's lines; 0: not heard yet */
     uint64_t names[BOOK_SYMBOL_COUNT_MAX]; /* the symbols, as they stand in messages */
     struct link orders, snapshot;
-    uint64_t rate_ns[RISK_RATE_MAX]; /* when the latest orders left */
+    uint64_t snapshot_due_ns, snapshot_wait_s; /* the next load, and the time from it to the one after */
+    bool doubted;                              /* the books are rebuilt because a message contradicted them */
+    uint64_t rate_ns[RISK_RATE_MAX];           /* when the latest orders left */
     uint32_t rate_next;
     struct {
         uint32_t next;
@@ -323,6 +326,7 @@ const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
     link_init(&trade.orders, "orders", &s->orders, s->user, s->password);
     link_init(&trade.snapshot, "snapshot", &s->snapshot, s->user, s->password);
     trade.orders.wanted = true;
+    trade.snapshot_wait_s = 1;
     register_statistics();
     control_on_set(trade_set);
     rehearsal_add_frame(TRANSPORT_REHEARSAL_SEGMENT, s->orders.port, (struct bytes){ NULL, 0 }, rehearse);
@@ -634,6 +638,7 @@ static void snapshot_done(struct bytes end, uint64_t now_ns)
         return;
     }
     trade.counters.snapshots++;
+    trade.doubted = false;
     mold_resume(sequence, now_ns);
     log_line("trade: the books have been rebuilt from a snapshot; the feed goes on at message %llu",
              (unsigned long long)sequence);
@@ -658,21 +663,36 @@ static void take_snapshot(uint64_t now_ns)
 }
 
 /* Returns true if the books are to be forgotten: a gap cannot be filled, and no snapshot is being loaded. */
-static bool is_clearing(void)
+static bool is_clearing(uint64_t now_ns)
 {
     return mold_is_lost() && trade_settings.snapshot.address != 0 && !trade.snapshot.wanted
-           && trade.snapshot.connection < 0;
+           && trade.snapshot.connection < 0 && now_ns >= trade.snapshot_due_ns;
 }
 
-/* Rebuilds the books when the feed has a gap that cannot be filled: forgets them, then loads a snapshot. */
-static void poll_snapshot(void)
+/* Holds the feed when a message has contradicted the books, so that a snapshot rebuilds them. */
+static void watch_books(void)
+{
+    ASSERT(trade.snapshot_wait_s >= 1);
+    if (book_is_whole() || mold_is_lost() || mold_has_backlog() || trade_settings.snapshot.address == 0)
+        return;
+    mold_hold();
+    trade.doubted = true;
+}
+
+/* Rebuilds the books when the feed has a gap that cannot be filled: forgets them, then loads a snapshot. The pauses
+ * between two loads double up to a minute, until the books have been whole for that time. */
+static void poll_snapshot(uint64_t now_ns)
 {
     struct link *link = &trade.snapshot;
     ASSERT(!link->wanted || mold_is_lost());
     if (link->wanted && link->connection < 0 && link->since_ns != 0)
         link->wanted = false; /* the connection broke: what it brought is not whole */
-    if (!is_clearing() || !book_clear_slice())
+    if (!is_clearing(now_ns) || !book_clear_slice())
         return;
+    if (now_ns - trade.snapshot_due_ns > SNAPSHOT_WAIT_S_MAX * NS_PER_S)
+        trade.snapshot_wait_s = 1;
+    trade.snapshot_due_ns = now_ns + trade.snapshot_wait_s * NS_PER_S;
+    trade.snapshot_wait_s = min_u64(2 * trade.snapshot_wait_s, SNAPSHOT_WAIT_S_MAX);
     soup_forget(&link->soup);
     link->wanted = true;
     link->since_ns = 0;
@@ -792,6 +812,7 @@ NOT_HOT static void watch(uint64_t now_ns)
     const char *trouble = NULL;
     if (heard_ns != 0)
         trouble = mold_has_ended()                 ? "the feed's session has ended"
+                  : trade.doubted                  ? "a message contradicts the books, and a snapshot is awaited"
                   : mold_is_lost()                 ? "a gap of the feed cannot be filled"
                   : heard_ns <= trade.caught_up_ns ? "the machine has stood still, and the feed's datagrams are old"
                   : !trade.feed_heard              ? "the feed is silent"
@@ -824,6 +845,7 @@ NOT_HOT static void poll_timers(uint64_t now_ns)
     link_poll(&trade.orders, now_ns);
     link_poll(&trade.snapshot, now_ns);
     poll_session(now_ns);
+    watch_books();
     watch(now_ns);
     watch_limits();
     if (now_ns >= trade.next_reconsider_ns) {
@@ -846,6 +868,19 @@ static void rerequest(uint64_t now_ns)
         transport_udp_send(trade_settings.rerequest_port, to->address, to->port, request, bytes, now_ns);
 }
 
+/* Logs each order that stays open when the program ends: somebody has to look after it. */
+NOT_HOT static void log_left_open(void)
+{
+    uint32_t at = 0;
+    const struct ouch_order *o;
+    while ((o = ouch_next_open(&at)) != NULL) {
+        ASSERT(o->symbol < trade_settings.symbol_count);
+        log_line("trade: order %u stays open: %s %u %.8s at %u.%04u", o->reference,
+                 o->side == BOOK_BUY ? "buy" : "sell", o->open_shares, (const char *)trade_settings.symbols[o->symbol],
+                 o->price / ITCH_PRICE_UNIT, o->price % ITCH_PRICE_UNIT);
+    }
+}
+
 /* Cancels all orders on the way home, and waits a little for the exchange to say so: a lost session may come back. */
 NOT_HOT static enum program_verdict leave(enum program_verdict verdict, uint64_t now_ns)
 {
@@ -858,7 +893,10 @@ NOT_HOT static enum program_verdict leave(enum program_verdict verdict, uint64_t
     }
     show(); /* the last responses may have moved the positions */
     bool waits = trade_settings.cancel_on_exit && ouch_levels.open > 0;
-    return waits && now_ns - trade.leaving_ns < LEAVE_S * NS_PER_S ? PROGRAM_ON : verdict;
+    if (waits && now_ns - trade.leaving_ns < LEAVE_S * NS_PER_S)
+        return PROGRAM_ON;
+    log_left_open();
+    return verdict;
 }
 
 /* ---- turns ---- */
@@ -883,7 +921,7 @@ __attribute__((noinline)) static enum program_verdict idle_turn(unsigned events,
     if (trade.dirty != 0 && is_armed())
         consider_more(now_ns);
     prepare();
-    poll_snapshot();
+    poll_snapshot(now_ns);
     enum program_verdict verdict = service_poll(events == 0, now_ns);
     if (now_ns >= trade.next_poll_ns)
         poll_timers(now_ns);
@@ -918,7 +956,7 @@ HOT enum program_verdict trade_turn(uint64_t now_ns)
 
 uint64_t trade_next_deadline_ns(uint64_t now_ns)
 {
-    bool works = mold_has_backlog() || is_clearing() || (trade.dirty != 0 && is_armed() && mold_is_current());
+    bool works = mold_has_backlog() || is_clearing(now_ns) || (trade.dirty != 0 && is_armed() && mold_is_current());
     if (works)
         return now_ns;
     return min_ns(min_ns(service_next_deadline_ns(now_ns), mold_next_deadline_ns()), trade.next_poll_ns);

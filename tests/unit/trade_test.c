@@ -599,14 +599,22 @@ TEST(machine_that_stood_still_for_the_feeds_timeout_orders_nothing_on_old_datagr
     assert_true(orders_when_the_feed_is_heard());
 }
 
-TEST(datagrams_soon_after_a_pause_of_the_machine_are_old)
+/* Returns true if a line with this text has been logged since the place `at`. */
+static bool is_logged(uint64_t *at, const char *text)
 {
     char line[LOG_LINE_BYTES_MAX + 1] = "";
+    while (log_read(at, line) > 0)
+        if (strstr(line, text) != NULL)
+            return true;
+    return false;
+}
+
+TEST(datagrams_soon_after_a_pause_of_the_machine_are_old)
+{
     uint64_t at = log_end();
     now_ns += 4 * NS_PER_S;
     turn(1000);
-    while (strstr(line, "trade: the machine has stood still") == NULL)
-        assert_true(log_read(&at, line) > 0);
+    assert_true(is_logged(&at, "trade: the machine has stood still"));
     for (uint64_t i = 0; i < 45; i++) {
         trigger(10 + i);
         turn(2 * NS_PER_MS);
@@ -898,6 +906,15 @@ TEST(restart_counts_the_orders_of_the_day_that_came_before)
 
 /* ---- sessions ---- */
 
+TEST(unsequenced_packet_of_the_server_is_counted_and_passed_over)
+{
+    fake_data(orders, packet, soup_packet(packet, 'U', "whatever", 8));
+    turn(1000);
+    assert_int_equal(counter("soup.unsequenced"), 1);
+    trigger(10);
+    assert_true(has_sent(ENTER_1, ENTER_BYTES));
+}
+
 TEST(lost_session_is_resumed_and_open_orders_are_cancelled)
 {
     trigger(10);
@@ -1002,7 +1019,7 @@ static void snapshot(int id, uint32_t bytes)
 /* Waits for the connection to the snapshots, and logs in there, at a message. Returns the connection. */
 static int await_snapshot_at(uint64_t first)
 {
-    for (int i = 0; i < 3000 && fake_to(SNAPSHOT) < 0; i++) {
+    for (int i = 0; i < 9000 && fake_to(SNAPSHOT) < 0; i++) { /* the pauses between two loads grow */
         if (i % 100 == 0)
             send_feed(5001, MOLD_TEST_SESSION, sequence, 0);
         turn(NS_PER_MS);
@@ -1040,6 +1057,46 @@ TEST(gap_that_stays_is_closed_by_a_snapshot)
     assert_true(has_sent_nothing()); /* without a last price there is no collar */
     feed(itch_trade(m, LOCATE, PRICE));
     assert_true(has_sent(ENTER_1, ENTER_BYTES));
+}
+
+/* A message about an order that nobody has heard of: the books are wrong somewhere. */
+TEST(contradiction_of_the_books_is_healed_by_a_snapshot)
+{
+    uint64_t at = log_end();
+    feed(itch_reduce(m, ITCH_DELETE, LOCATE, 999, 0));
+    pass(2 * NS_PER_MS);
+    assert_true(mold_is_lost() && is_logged(&at, "a message contradicts the books, and a snapshot is awaited"));
+    trigger(60); /* the next message waits for the snapshot */
+    int id = await_snapshot();
+    snapshot(id, itch_event(m, ITCH_MARKET_OPENS));
+    snapshot(id, itch_directory(m, LOCATE, "AAAA"));
+    snapshot(id, itch_action(m, LOCATE, 'T'));
+    m[0] = 'G';
+    snprintf((char *)m + 1, 21, "%20llu", (unsigned long long)(sequence - 1));
+    snapshot(id, 21);
+    pass(2 * NS_PER_MS);
+    assert_true(mold_is_current() && book_is_whole());
+    assert_int_equal(mold_counters.requests, 0);
+    assert_int_equal(book_top(0)->price[BOOK_SELL], PRICE);
+    feed(itch_trade(m, LOCATE, PRICE));
+    assert_true(has_sent(ENTER_1, ENTER_BYTES));
+}
+
+TEST(snapshots_that_do_not_help_are_loaded_ever_more_rarely)
+{
+    uint64_t loads = 0, since_ns = now_ns;
+    feed(itch_reduce(m, ITCH_DELETE, LOCATE, 999, 0));
+    while (now_ns < since_ns + 300 * NS_PER_S) {
+        send_feed(5001, MOLD_TEST_SESSION, sequence, 0);
+        fake_data(orders, packet, soup_packet(packet, 'H', NULL, 0));
+        pass(200 * NS_PER_MS);
+        int id = fake_to(SNAPSHOT);
+        if (id < 0)
+            continue;
+        loads++;
+        fake_closed(id, TRANSPORT_RESET);
+    }
+    assert_true(loads >= 5 && loads <= 12); /* after 1, 2, 4 ... and then each 64 s */
 }
 
 static void end_snapshot(int id, const char *digits)
@@ -1116,9 +1173,11 @@ TEST(open_orders_are_cancelled_before_the_program_ends)
     assert_int_equal(verdict, PROGRAM_DEADLINE);
     start_ready("strategy=take take.buy=100 deadline=20");
     trigger(10);
+    uint64_t at = log_end();
     for (int i = 0; i < 25 && verdict == PROGRAM_ON; i++) /* nobody answers: a second is enough */
         pass(NS_PER_S);
     assert_int_equal(verdict, PROGRAM_DEADLINE);
+    assert_true(is_logged(&at, "trade: order 1 stays open: buy 100 AAAA     at 100.0000"));
 }
 
 TEST(signal_ends_the_program_after_its_cancellations)
