@@ -292,8 +292,8 @@ class Connections:
                     del self.listeners[number]
             self.loop.after(self.options.close_for_s, self.open_again)
         for connection in self:
-            if connection.kind == "pages":
-                continue
+            if connection.kind == "pages" or connection.kind == "input" and not connection.live:
+                continue            # not a player's, or not yet
             if self.options.close_how == "rst":
                 self.drop(connection, reset=True)
             else:
