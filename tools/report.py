@@ -281,10 +281,8 @@ def benchmarks(found):
             path = row["name"].split("/")[1:]
             groups.setdefault((path[0], row["unit"]), []).append("/".join(path[1:]))
         for (first, unit), others in groups.items():
-            names = f"`{first}/` {', '.join(f'`{rest}`' for rest in others if rest)}" if any(others) else f"`{first}`"
-            parts.append(textwrap.fill(f"- {unit}: {names}", 118, subsequent_indent="  ", break_on_hyphens=False,
-                                       break_long_words=False))
-        parts.append("")
+            names = " ".join(f"{first}/{rest}" if rest else first for rest in others)
+            parts += [f"In {unit}:", "", "```", textwrap.fill(names, 118, break_on_hyphens=False), "```", ""]
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -28,11 +28,13 @@ enum {
 static void rehearsal_draw(struct matcher *m)
 {
     struct rehearsal *r = &m->rehearsal;
-    const struct matcher_modulus *c = NULL;
-    for (uint32_t i = 0; i < m->modulus_count && (c == NULL || c->method == MODULUS_NONE); i++) {
+    const struct matcher_modulus *c;
+    uint32_t left = m->modulus_count;
+    ASSERT(left > 0);
+    do {
         r->modulus = (r->modulus + 1) % m->modulus_count;
         c = &m->moduli[r->modulus];
-    }
+    } while (c->method == MODULUS_NONE && --left > 0);
     const uint32_t digits = c->method == MODULUS_NONE ? 0 : c->digits;
     r->digits = max_u32(digits, min_u32(r->digits_lately, sizeof r->text));
     for (uint32_t k = 0; k < r->digits - digits; k++)
@@ -70,7 +72,7 @@ static void rehearse(struct matcher *m)
     static uint8_t head[offsetof(struct matcher, search) + offsetof(struct burst_search, queue)];
     static uint8_t tails[offsetof(struct tails, place)];
     const uint32_t cached = m->filter.cached;
-    uint32_t next[MATCHER_MODULUS_COUNT_MAX], base[MATCHER_MODULUS_COUNT_MAX];
+    uint32_t next[MATCHER_MODULUS_COUNT_MAX] = { 0 }, base[MATCHER_MODULUS_COUNT_MAX] = { 0 };
     ASSERT(m->idle_step == IDLE_DONE && m->check_count == 0 && !m->rehearses);
     memcpy(head, m, sizeof head);
     memcpy(tails, &m->tails, sizeof tails);

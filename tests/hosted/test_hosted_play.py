@@ -269,7 +269,7 @@ def test_a_modulus_is_added_to_a_running_player(tmp_path):
         for wrong, said in (("m+=12x", "decimal number"), ("m+=0", "not a number"), ("n=50", "m+=NUMBER")):
             done = gg(*ask, "--set", wrong)
             assert done.returncode == 5 and said in done.stderr, done.stderr
-        done = gg(*ask, "--set", f"m+={contest_round.constants[1]}")
+        done = gg(*ask, "--set", f"m+={contest_round.constants[1]}", "--all")
         assert done.returncode == 0 and "control.commands_set 4\n" in done.stdout, done.stderr
         player.wait_for("2 moduli are searched for")
         added_ns, offered = time.time_ns(), game.board()["offered"]

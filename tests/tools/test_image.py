@@ -9,7 +9,7 @@ from vm import qemu
 
 NAMES = ("peregrine.elf", "peregrine.bzImage", "peregrine.debug")     # built in this tree, too
 # By gcc 14; gcc 12 makes 2,000 less. An assertion takes 60 bytes, a name 10.
-IMAGE_BYTES_MAX = 340_000
+IMAGE_BYTES_MAX = 350_000
 
 
 @pytest.mark.slow

@@ -292,8 +292,9 @@ class Connections:
                     del self.listeners[number]
             self.loop.after(self.options.close_for_s, self.open_again)
         for connection in self:
-            if connection.kind == "pages" or connection.kind == "input" and not connection.live:
-                continue            # not a player's, or not yet
+            is_new = connection.kind == "input" and self.options.start == "push" and not connection.live
+            if connection.kind == "pages" or is_new:        # a new one waits for its request
+                continue
             if self.options.close_how == "rst":
                 self.drop(connection, reset=True)
             else:

@@ -13,7 +13,7 @@ NOT_IMPERATIVE = frozenset("""
 # These end like another form of a verb, and are imperatives.
 IMPERATIVE = frozenset("""
     pass discuss process address access press express focus miss guess dismiss assess compress bypass cross bring string
-    embed feed need speed exceed proceed shed shred wed seed bleed ping swing
+    embed feed heed need speed exceed proceed shed shred wed seed bleed ping swing
     """.split())
 
 
