@@ -199,9 +199,9 @@ static bool is_same_family(const struct labelled *a, const struct labelled *b)
 static void family_write(char out[NAME_BYTES_MAX], const struct labelled *labelled)
 {
     char path[NAME_BYTES_MAX];
-    name_copy(out, path,
-              format(path, sizeof path, "%s%.*s", labelled->head, (int)labelled->metric.count,
-                     (const char *)labelled->metric.data));
+    format(path, sizeof path, "%s%.*s", labelled->head, (int)labelled->metric.count,
+           (const char *)labelled->metric.data);
+    name_copy(out, path, strlen(path));
 }
 
 /* Writes a counter as a metric of its own, in seconds if its name says nanoseconds. */

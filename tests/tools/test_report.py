@@ -52,7 +52,7 @@ def test_a_row_stands_with_its_figures_command_and_source(tree):
     assert "| on the wire, a burst each 1 ms | us | - | - | - |" in page
     assert "| 150 (56) | - |" in tree.read("app/trade/README.md")
     assert "Not measured on the newest code yet." in tree.read("README.md")
-    assert "`burst-to-post`" in tree.read("docs/benchmarks.md")
+    assert "own/burst-to-post own/trade" in tree.read("docs/benchmarks.md")
 
 
 def test_a_family_that_is_measured_again_takes_the_place_of_its_rows(tree):
