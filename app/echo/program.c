@@ -317,7 +317,8 @@ static bool rehearse_segment(uint64_t now_ns)
     if (!transport_poll(now_ns, &event))
         return false;
     const struct echo_counters before = state.counters;
-    hot_fetch(state.connections, sizeof state.connections);
+    for (int i = 0; i < CONNECTION_COUNT; i++)
+        hot_fetch(&state.connections[i], offsetof(struct connection, waiting));
     state.rehearsed.id = event.connection;
     state.rehearsed.waiting_bytes = 0;
     take_data(&state.rehearsed, event.payload, now_ns);
