@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -178,6 +179,7 @@ int main(int argc, char **argv)
     struct rusage before, after;
     getrusage(RUSAGE_SELF, &before);
     for (int run = 0, runs = argc == 8 ? atoi(argv[7]) : 5; run < runs; run++) {
+        ASSERT(getrandom(config.seed, sizeof config.seed, 0) == sizeof config.seed); /* as a machine draws it */
         const char *refused = matcher_init(&b.matcher, &config);
         if (refused != NULL) {
             fprintf(stderr, "%s\n", refused);
