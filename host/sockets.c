@@ -3,7 +3,7 @@
  * A connection's events come in the order in which Linux reports them. The connections take turns, so that none starves
  * another. */
 #define _GNU_SOURCE
-#include "net/transport.h"
+#include "net/transport_path.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -113,12 +113,6 @@ static bool note_port(uint16_t *ports, int *count, uint16_t port)
     return true;
 }
 
-size_t transport_memory_bytes(uint32_t connection_count)
-{
-    (void)connection_count; /* the memory is static */
-    return 0;
-}
-
 bool transport_init(const struct transport_config *config, uint64_t now_ns)
 {
     ASSERT(config->mtu_bytes == 0 || config->mtu_bytes >= 576);
@@ -140,10 +134,7 @@ bool transport_init(const struct transport_config *config, uint64_t now_ns)
 }
 
 const struct transport_network *transport_network(void) { return &sockets.network; }
-bool transport_ask_neighbour(void) { return false; }
 const char *transport_name(void) { return "linux"; }
-
-bool transport_alters_frames(void) { return false; }
 uint64_t transport_next_deadline_ns(void) { return UINT64_MAX; }
 
 bool transport_counter_group(size_t index, struct counter_group *group)
@@ -270,9 +261,6 @@ uint8_t *transport_message(int id)
     struct connection *c = connection_at(id);
     return c->state == OPEN || c->state == ENDED ? c->message : NULL;
 }
-
-/* Does nothing: the kernel makes the heads. */
-void transport_message_prepare(int id, uint32_t from, uint32_t bytes) { (void)id, (void)from, (void)bytes; }
 
 /* Gives the kernel the rest of a message. False while some of it is left. */
 static bool flush(struct connection *c)
@@ -629,15 +617,6 @@ void transport_idle(uint64_t now_ns)
         c->quick_ack_due = false;
     }
 }
-
-void transport_warm(void) {} /* the path is Linux's */
-bool transport_rehearsal_begin(const struct transport_rehearsal *rehearsal, uint64_t now_ns)
-{
-    (void)rehearsal, (void)now_ns;
-    return false;
-}
-void transport_rehearsal_end(uint64_t now_ns) { (void)now_ns; }
-void transport_rehearsal_abandon(void) {}
 
 /* Joins or leaves a group on one socket, at the interface that Linux has a route to the group through. */
 static bool membership_change(int fd, int what, uint32_t group)

@@ -17,7 +17,7 @@
  *
  * The bound: a poll takes 32 frames that cause no event, then returns to the loop. The application borrows the payload,
  * in the frame or in a connection's ring, until the next poll takes it back. */
-#include "net/transport.h"
+#include "net/transport_path.h"
 
 #include "base/hot_section.h"
 #include "base/log.h"
@@ -136,7 +136,6 @@ bool transport_counter_group(size_t index, struct counter_group *group)
 }
 
 const char *transport_name(void) { return "own"; }
-bool transport_alters_frames(void) { return false; }
 
 /* ---- The network ---- */
 

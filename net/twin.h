@@ -7,7 +7,7 @@
 #pragma once
 
 #include "net/stack.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 
 /* The index of the twin's one connection. */
 enum { TWIN_CONNECTION = 0 };

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/counters.h"
 #include "base/settings.h"
 #include "base/time.h"
 #include "net/transport.h"

@@ -16,6 +16,7 @@
 #include "base/time.h"
 #include "net/capture.h"
 #include "net/http/response.h"
+#include "net/transport_path.h"
 
 enum {
     WORD_BYTES_MAX = 16, /* the part of a response's body that holds the result */

@@ -22,7 +22,7 @@
 #include "base/counters.h"
 #include "base/histogram.h"
 #include "base/time.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 
 enum { REHEARSAL_SLICE_NS = 100 * NS_PER_US };
 

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/time.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 
 enum { ASKED_COUNT_MIN = 4 }; /* unanswered questions: one or two may be lost on the way */
 

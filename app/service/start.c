@@ -14,7 +14,7 @@
 #include "base/version.h"
 #include "net/capture.h"
 #include "net/settings.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 
 enum { CACHE_LINE_BYTES = 64 };
 

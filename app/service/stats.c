@@ -10,7 +10,7 @@
 #include "base/seqlock.h"
 #include "base/time.h"
 #include "base/trace.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 
 enum { HISTOGRAM_WORDS = sizeof(struct histogram) / sizeof(uint64_t) };
 static_assert(HISTOGRAM_WORDS * sizeof(uint64_t) == sizeof(struct histogram), "whole words");

@@ -22,7 +22,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "base/trace.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 
 enum {
     TURN_NS = 20 * NS_PER_US, /* after this a turn begins no further piece of work */

@@ -17,7 +17,7 @@
 #include "lwip/tcp.h"
 
 #include "base/siphash.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 
 /* ---- interface.c ---- */
 

@@ -3,7 +3,7 @@
  *
  * lwIP would acknowledge every second segment before the application reads the data. The callback delays the
  * acknowledgement, and transport_idle sends the acknowledgement as soon as the loop has no other work. */
-#include "net/transport.h"
+#include "net/transport_path.h"
 
 #include "net/lwip/port.h"
 
@@ -370,12 +370,6 @@ uint8_t *transport_message(int connection)
     return areas[connection][c->area];
 }
 
-/* Does nothing: lwIP builds a frame's head when it sends. */
-void transport_message_prepare(int connection, uint32_t from, uint32_t bytes)
-{
-    (void)connection, (void)from, (void)bytes;
-}
-
 /* Returns true if the whole message could leave now, or if nothing is in flight. In that case nobody else would act on
  * a window smaller than the message: lwIP probes a closed window, and sends in pieces through a small one. */
 static bool window_allows(const struct tcp_pcb *pcb, uint32_t bytes)
@@ -438,12 +432,6 @@ uint32_t transport_unacked_bytes(int connection)
 }
 
 /* ---- The loop's calls ---- */
-
-size_t transport_memory_bytes(uint32_t connection_count)
-{
-    (void)connection_count; /* the memory is static */
-    return 0;
-}
 
 bool transport_init(const struct transport_config *config, uint64_t now_ns)
 {
@@ -523,15 +511,6 @@ void transport_idle(uint64_t now_ns)
     device->ops->poll(device);
     ASSERT(acks_due == 0);
 }
-
-void transport_warm(void) {} /* the port does not know which memory lwIP uses */
-bool transport_rehearsal_begin(const struct transport_rehearsal *rehearsal, uint64_t now_ns)
-{
-    (void)rehearsal, (void)now_ns;
-    return false;
-}
-void transport_rehearsal_end(uint64_t now_ns) { (void)now_ns; }
-void transport_rehearsal_abandon(void) {}
 
 uint64_t transport_next_deadline_ns(void)
 {

@@ -60,7 +60,7 @@
 #include "drivers/virtio/net.h"
 #include "host/platform.h"
 #include "net/capture.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 #include "tests/bench/bench_peer.h"
 #include "tests/bench/bench_trade.h"
 #include "tests/bench/touched.h"

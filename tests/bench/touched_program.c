@@ -16,7 +16,7 @@
 #include "net/stack.h"
 #include "net/stack_state.h"
 #include "net/tcp/sockets.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 #include "tests/bench/touched.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/random.h"

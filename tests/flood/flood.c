@@ -35,7 +35,7 @@
 #include "net/ip/ipv4_wire.h"
 #include "net/ip/udp_wire.h"
 #include "net/tcp/wire.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 #include "tests/bench/bench_peer.h"
 #include "tests/lib/packet.h"
 #include "tests/lib/player_setup.h"

@@ -12,7 +12,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "net/ip/checksum.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/packet.h"
 #include "tests/lib/random.h"

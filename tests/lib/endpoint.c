@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "net/stack_state.h"
 #include "net/tcp/sockets.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 #include "tests/lib/random.h"
 #include "tests/lib/stack_create.h"
 

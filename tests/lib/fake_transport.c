@@ -367,10 +367,3 @@ bool transport_ask_neighbour(void)
     fake.asked_count++;
     return fake.neighbour;
 }
-
-__attribute__((weak)) bool transport_counter_group(size_t index, struct counter_group *group)
-{
-    (void)index;
-    (void)group;
-    return false;
-}

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/transport.h"
+#include "net/transport_path.h"
 
 enum {
     FAKE_STREAM_BYTES = 64 * 1024,

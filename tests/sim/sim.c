@@ -24,7 +24,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/time.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 #include "tests/lib/random.h"
 #include "tests/lib/simulator.h"
 

@@ -30,8 +30,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 FOLDERS = tuple(rooms.MAY_INCLUDE)
 
 # The headers that net/ offers to applications: the socket-like interface, HTTP text, checksums and hashes of bytes.
-NET_PUBLIC = ("net/transport.h", "net/netdev.h", "net/http/response.h", "net/http/request.h", "net/http/body.h",
-              "net/ip/checksum.h", "net/capture.h", "net/pcapng.h", "net/settings.h")
+NET_PUBLIC = ("net/transport.h", "net/transport_path.h", "net/netdev.h", "net/http/response.h", "net/http/request.h",
+              "net/http/body.h", "net/ip/checksum.h", "net/capture.h", "net/pcapng.h", "net/settings.h")
 
 # The names that any object may leave undefined: those of kernel/libc.c, and the receiver of failed assertions.
 PLATFORM = {"assert_failed"}
@@ -62,6 +62,7 @@ def allowed(source, header):
 NET_LEAVES = ("net/netdev.h", "net/counters.h", "net/secret.h")
 # The stack's object holds both layers: TCP's functions take it, IP's take `struct net_ip`.
 NET_STACK = ("net/stack.h", "net/stack_state.h")
+NET_TRANSPORT = ("net/transport.h", "net/transport_path.h")
 
 
 def allowed_in_net(source, header):
@@ -76,7 +77,7 @@ def allowed_in_net(source, header):
     if room == "net/tcp":
         return header.startswith(("net/tcp/", "net/ip/")) or header in NET_LEAVES + NET_STACK
     if room == "net/lwip":
-        return header.startswith(("net/lwip/", "net/ip/")) or header in NET_LEAVES + ("net/transport.h",)
+        return header.startswith(("net/lwip/", "net/ip/")) or header in NET_LEAVES + NET_TRANSPORT
     return not header.startswith(("net/lwip/", "net/http/"))
 
 
@@ -225,7 +226,7 @@ def calls(folder, deep=False):
              if deep or p.parent == BUILD / "kernel" / folder}
     done = subprocess.run(["nm", "-A", "-g", "-P", *built], capture_output=True, text=True, check=True)
     rows = [re.fullmatch(r"(.*?): (\S+) (\S).*", line).groups() for line in done.stdout.splitlines()] if built else []
-    owners = {name: built[path] for path, name, kind in rows if kind not in "Uwv"}
+    owners = {name: built[path] for path, name, kind in rows if kind not in "UwvW"}
     found = {module: set() for module in built.values()}
     for path, name, kind in rows:
         if kind in "Uwv" and owners.get(name, built[path]) != built[path]:

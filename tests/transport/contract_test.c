@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "net/ip/checksum.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/packet.h"
 #include "tests/lib/test.h"

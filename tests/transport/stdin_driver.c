@@ -30,7 +30,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/time.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 #include "tests/lib/netdev_faults.h"
 #include "tests/lib/netdev_pcap.h"
 #include "tests/lib/netdev_tap.h"

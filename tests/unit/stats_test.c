@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "app/service/stats.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
 

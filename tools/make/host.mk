@@ -7,7 +7,7 @@ $(BUILD)/host/%.o: %.c
 # Every program over Linux sockets: build/host/NAME-linux; the player is peregrine-linux.
 HOST_LIBRARY := $(BUILD)/host/libhost.a
 $(HOST_LIBRARY): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard host/*.c net/http/*.c base/*.c) $(SETTINGS_SOURCES) \
-	$(CAPTURE_SOURCES) $(APP_LIBRARY))
+	$(CAPTURE_SOURCES) net/transport_path.c $(APP_LIBRARY))
 	@rm -f $@
 	ar qcs $@ $^
 linux_program = $(BUILD)/host/$(if $(filter player,$1),peregrine,$1)-linux
@@ -43,23 +43,23 @@ docs: $(LINUX_PROGRAMS) ## the pages of settings, from their tables
 		$(page) own &&) true
 .PHONY: docs
 
-UNIT_EXTRA_player_test := tests/lib/fake_transport.c
-UNIT_EXTRA_control_test := tests/lib/fake_transport.c
-UNIT_EXTRA_syslog_test := tests/lib/fake_transport.c
-UNIT_EXTRA_status_page_test := tests/lib/fake_transport.c
-UNIT_EXTRA_digest_test := $(filter-out app/digest/program.c,$(wildcard app/digest/*.c)) tests/lib/fake_transport.c
+UNIT_EXTRA_player_test := $(FAKE_TRANSPORT)
+UNIT_EXTRA_control_test := $(FAKE_TRANSPORT)
+UNIT_EXTRA_syslog_test := $(FAKE_TRANSPORT)
+UNIT_EXTRA_status_page_test := $(FAKE_TRANSPORT)
+UNIT_EXTRA_digest_test := $(filter-out app/digest/program.c,$(wildcard app/digest/*.c)) $(FAKE_TRANSPORT)
 UNIT_EXTRA_digest_server_test := $(UNIT_EXTRA_digest_test)
 UNIT_EXTRA_digest_work_test := $(UNIT_EXTRA_digest_test)
 UNIT_EXTRA_digest_capacity_test := $(UNIT_EXTRA_digest_test)
 UNIT_EXTRA_digest_program_test := app/digest/program.c $(UNIT_EXTRA_digest_test)
-UNIT_EXTRA_agent_test := tests/lib/fake_transport.c
-UNIT_EXTRA_start_test := $(addprefix tests/lib/,fake_transport.c netdev_memory.c frame_pool.c)
-UNIT_EXTRA_sockets_test := host/sockets.c
-UNIT_EXTRA_survey_test := app/survey/rows.c app/survey/echo.c tests/lib/fake_transport.c
+UNIT_EXTRA_agent_test := $(FAKE_TRANSPORT)
+UNIT_EXTRA_start_test := $(FAKE_TRANSPORT) $(addprefix tests/lib/,netdev_memory.c frame_pool.c)
+UNIT_EXTRA_sockets_test := host/sockets.c net/transport_path.c
+UNIT_EXTRA_survey_test := app/survey/rows.c app/survey/echo.c $(FAKE_TRANSPORT)
 
 # Our stack as a library (host/library/peregrine_net.h). Only pnet_* is visible.
 NET_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/pic/%.o,$(wildcard host/library/*.c) \
-	$(filter-out net/transport_own.c net/twin.c net/settings.c $(CAPTURE_SOURCES) base/settings.c \
+	$(filter-out net/transport_%.c net/twin.c net/settings.c $(CAPTURE_SOURCES) base/settings.c \
 		$(wildcard net/http/*.c) base/hot_section.c, \
 		$(NET_SOURCES_own) $(wildcard base/*.c)))
 $(BUILD)/pic/%.o: %.c

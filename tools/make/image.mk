@@ -8,12 +8,14 @@ OBJECTS ?= $(BUILD)/kernel
 
 # The implementations of the transport interface. The shared files serve both stacks.
 CAPTURE_SOURCES := net/capture.c net/pcapng.c
-NET_SHARED := $(wildcard net/http/*.c) $(CAPTURE_SOURCES) net/settings.c net/ip/dhcp.c net/ip/vlan.c net/ip/checksum.c
+NET_SHARED := $(wildcard net/http/*.c) $(CAPTURE_SOURCES) net/settings.c net/ip/dhcp.c net/ip/vlan.c net/ip/checksum.c \
+	net/transport_path.c
 NET_OWN := $(filter-out $(NET_SHARED),$(wildcard net/*.c net/ip/*.c net/tcp/*.c))
 -include net/lwip/lwip.mk
 NET_SOURCES_own := $(NET_SHARED) $(NET_OWN)
 NET_SOURCES_lwip := $(NET_SHARED) $(LWIP_SOURCES)
 NET_SOURCES := $(NET_SOURCES_$(STACK))
+FAKE_TRANSPORT := tests/lib/fake_transport.c net/transport_path.c
 ifeq ($(and $(filter own lwip,$(STACK)),$(filter 1,$(words $(STACK)))),)
 $(error STACK=$(STACK): there is no such stack; use own or lwip)
 endif
@@ -51,7 +53,7 @@ COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c driv
 	$(addprefix drivers/virtio/,mmio.c virtqueue.c) \
 	$(addprefix kernel/,cpu/apic.c cpu/cpu.c cpu/hypervisor.c cpu/random.c cpu/workers.c cpu/segments.c \
 		cpu/stacks.c cpu/traps.c time/kvmclock.c time/pm_timer.c time/rtc.c time/tsc_frequency.c time/wall_clock.c) \
-	$(addprefix net/,pcapng.c twin.c http/request.c) \
+	$(addprefix net/,pcapng.c transport_path.c twin.c http/request.c) \
 	$(addprefix net/ip/,address.c arp.c dhcp.c icmp.c igmp.c reassembly.c) \
 	$(addprefix net/tcp/,challenge.c check.c congestion.c ecn.c handshake.c info.c listen.c open.c options.c path.c \
 		policy.c ranges.c recovery.c route.c stream.c table.c time_wait.c timer.c)

@@ -34,7 +34,7 @@ $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
 # More sources for one test: UNIT_EXTRA_name_test := file.c ...
 # The test of a program, tests/unit/NAME_test.c, links the program and a transport that the test plays.
 $(foreach name,$(PROGRAMS),$(if $(UNIT_EXTRA_$(name)_test),,\
-	$(eval UNIT_EXTRA_$(name)_test := $(wildcard app/$(name)/*.c) tests/lib/fake_transport.c)))
+	$(eval UNIT_EXTRA_$(name)_test := $(wildcard app/$(name)/*.c) $(FAKE_TRANSPORT))))
 UNIT_EXTRA_rehearsal_test := tests/lib/netdev_memory.c tests/lib/frame_pool.c
 $(foreach part,book ouch risk,$(eval UNIT_EXTRA_trade_$(part)_test := \
 	$(filter-out app/trade/program.c app/trade/trade.c,$(wildcard app/trade/*.c))))
@@ -60,7 +60,7 @@ unit: $(UNIT_TESTS) $(TSAN_TESTS) ## the C unit tests
 $(BUILD)/tsan/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(COMMON) -O1 -fsanitize=thread $(if $(findstring clang,$(CC)),,-Wno-tsan) $(call cflags_of,$<) -c -o $@ $<
-TSAN_PAGE := $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/status_page_test.c tests/lib/fake_transport.c \
+TSAN_PAGE := $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/status_page_test.c $(FAKE_TRANSPORT) \
 	tests/lib/test.c $(wildcard app/service/status_page*.c) net/http/request.c app/service/metrics.c \
 	app/service/stats.c net/capture.c net/pcapng.c \
 	$(patsubst %,base/%.c,histogram slowest trace text format log))
@@ -70,7 +70,7 @@ $(BUILD)/tsan/spsc_test: $(addprefix $(BUILD)/tsan/tests/,unit/spsc_test.o lib/t
 $(BUILD)/tsan/work_test: $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/work_test.c tests/lib/test.c \
 	app/service/work.c base/format.c)
 $(BUILD)/tsan/digest_work_test: $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/digest_work_test.c tests/lib/test.c \
-	tests/lib/fake_transport.c $(filter-out app/digest/program.c,$(wildcard app/digest/*.c net/http/*.c)) \
+	$(FAKE_TRANSPORT) $(filter-out app/digest/program.c,$(wildcard app/digest/*.c net/http/*.c)) \
 	app/service/stats.c app/service/slow.c \
 	$(patsubst %,base/%.c,histogram slowest trace text format log vectors sha256))
 $(TSAN_TESTS):

@@ -2,7 +2,7 @@
 
 # The program's parts without the seam, for tests that play a part of it.
 TIME_PARTS := $(filter-out app/time/program.c app/time/settings.c,$(wildcard app/time/*.c))
-UNIT_EXTRA_ntp_client_test := tests/lib/fake_transport.c
+UNIT_EXTRA_ntp_client_test := $(FAKE_TRANSPORT)
 
 TIME_IMAGE := $(BUILD)/time/peregrine.elf
 bench-time: $(TIME_IMAGE) $(BUILD)/host/tools/probe/vhost_probe ## NTP against chronyd in Linux; QUICK=1, ROUNDS=3
