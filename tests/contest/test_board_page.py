@@ -13,6 +13,8 @@ from tests.contest import finished
 from tests.contest.plain_player import post, read_reply
 from tests.contest.running import tool
 from tests.contest.service import TOOL, Service, beside
+from tests.e2e.test_page import check_by_promtool
+from tests.hosted.test_monitoring import DASHBOARDS, expressions, series_named
 from tests.lib import chromium
 from tests.lib.chromium import (LOOKS, PHONE, WALL, check_fault_is_shown, check_page, check_silent_stream, complaints,
                                 open_page, resize, value)
@@ -272,12 +274,17 @@ def test_text_stands_out_from_its_ground(browser, game):
 
 def test_fixed_addresses(game):
     for path, kind, start in (("board.txt", "text/plain", b"N  = 256"), ("board.json", "application/json", b"{"),
+                              ("metrics", "text/plain; version=0.0.4", b"# HELP contest_"),
                               ("board.png", "image/png", b"\x89PNG"), ("score.png", "image/png", b"\x89PNG"),
                               ("latency.png", "image/png", b"\x89PNG"), ("rules", "text/html", b"<!DOCTYPE")):
         with urllib.request.urlopen(game[0].board + path, timeout=PATIENCE_S) as response:
             assert response.headers["Content-Type"].startswith(kind) and response.read().startswith(start)
     with urllib.request.urlopen(game[0].board + "board.json", timeout=PATIENCE_S) as response:
         assert len(json.load(response)["users"]) == 100
+    with urllib.request.urlopen(game[0].board + "metrics", timeout=PATIENCE_S) as response:
+        check_by_promtool(text := response.read().decode())
+    dashboard = next(path for path in DASHBOARDS if path.stem == "contest")
+    assert all(name in text for name in series_named("".join(expressions(dashboard))))
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(game[0].board + "../store.py", timeout=PATIENCE_S)
 

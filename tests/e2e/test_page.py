@@ -21,6 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 HERE = pathlib.Path(__file__).resolve().parent
 
 KEY, USER = "a-key-for-tests", "peregrine"
+KERNEL_ALONE = {"peregrine_watchdog_age_seconds", "peregrine_watchdog_timeout_seconds",
+                "peregrine_loop_turn_max_seconds"}      # series that a program on Linux lacks
 
 
 def get(port, path, method="GET"):
@@ -128,6 +130,7 @@ def test_status_page_while_playing(stack, cpus):
     in_buckets = values["peregrine_latency_seconds_bucket", (("le", "+Inf"), ("stage", "answer.seen_to_kicked"))]
     assert 0 < in_buckets <= answers
     assert values["peregrine_kicks_per_answer", ()] > 0
+    assert KERNEL_ALONE <= {name for name, _ in values}
     assert values["peregrine_program_uptime_seconds", ()] > 1
     assert any(name == "peregrine_drops_total" for name, _ in values)
     assert any(name == "peregrine_pool_rx_buffers_free" for name, _ in values)

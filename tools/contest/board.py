@@ -5,6 +5,7 @@
 /             the page (live by server-sent events from /events)
 /rules        the rules as the players need them
 /board.txt    the board in the layout of the original         /board.json   the same in full
+/metrics      the same for Prometheus (share/monitoring)
 /board.png    the ranking      /score.png   points over time      /latency.png   the latencies' distribution
 
 It only reads the store, so that no viewer slows a player; `contest serve STORE` starts it by itself. It also writes the
@@ -19,7 +20,7 @@ import signal
 import threading
 import time
 
-from contest import board_state, board_text, store
+from contest import board_state, board_text, metrics, store
 from contest.arguments import add_store, bounded, command_parser, complain
 from contest.follower import Follower
 from web import live_page
@@ -39,7 +40,8 @@ class Pages(live_page.Pages):
             return live_page.json_bytes(board_state.state_of(self.follower))
 
     def find(self, path, query):
-        pages = {"/board.txt": self._text, "/board.json": self._json, "/rules": self._rules}
+        pages = {"/board.txt": self._text, "/board.json": self._json, "/rules": self._rules,
+                 "/metrics": self._metrics}
         if path in pages:
             with self.follower.lock:
                 body, kind = pages[path]()
@@ -61,6 +63,9 @@ class Pages(live_page.Pages):
     def _rules(self):
         replica = self.follower.replica
         return board_text.rules_page(replica.contest, replica.ports, replica.plan), "text/html"
+
+    def _metrics(self):
+        return metrics.metrics_text(self.follower), "text/plain; version=0.0.4"
 
     def _picture(self, path):
         """Makes a picture, or gives that of a moment ago."""

@@ -71,6 +71,7 @@ install-built: $(INSTALL_NEEDS)
 	$(call put_completion,peregrine,peregrine/peregrine,parser)
 	$(call put_completion,gg,peregrine/gg,make_parser)
 	$(call put_completion,peregrine-contest,peregrine-contest/contest/__main__.py,make_parser)
+	install -d $(INSTALL_SHARE)/peregrine && cp -r --no-preserve=ownership share/monitoring $(INSTALL_SHARE)/peregrine
 	install -m 644 CHANGELOG.md docs/example.conf $(INSTALLED_PAGES:%=docs/%.md) $(INSTALL_SHARE)/doc/peregrine
 	install -D -m 644 -t $(INSTALL_SHARE)/doc/peregrine-contest docs/contest.md
 
