@@ -1,38 +1,37 @@
-"""Counts the mutants of net/tcp that its tests notice: `make mutants COUNT=200 SEED=25`.
+"""Counts the mutants that the tests of a room notice: `make mutants IN="net/ip app/trade" COUNT=100 SEED=25`.
 
 A mutant is the product with one small change: another operator, another constant, a statement left out. It is killed
-if a unit program of TCP or a timeline fails, or runs for too long. If neither does, games of tests/sim and the rules of
-tests/netlib are played, too. Mutants that do not compile, or from which the
-compiler makes the same code, do not count. Each worker changes a copy of the tree. The survivors stand in
-build/mutants.json, to be read: some change nothing that can be seen."""
+if a program that links the changed file fails, or runs for too long: a unit program, the timelines, games of tests/sim,
+the matcher's check. The quickest plays first, the first that fails is the last. Mutants that do not compile, or from
+which the compiler makes the same code, do not count. Everything happens in a copy of the tree, without sanitizers.
+build/mutants.json lists the survivors, to be read: some change nothing that can be seen."""
 import argparse
-import collections
-import concurrent.futures
 import dataclasses
+import datetime
 import json
 import os
 import pathlib
-import queue
 import random
 import re
 import resource
 import shutil
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD", "build")
-FOLDER = "net/tcp"
-UNIT = ("tcp_*", "next_hop", "pause", "net_malformed")      # names of unit programs
-# No sanitizers: a mutant is built and played in seconds.
-MAKE = ("make", "-s", "-j2", "BUILD=build", "SANITIZE=", "TEST_DEBUG=-g0", "WARN=")
-COMPILE = ("gcc", "-std=gnu11", "-O2", "-I.", "-w", "-c", "-o")
-LIBRARY = "build/host/libperegrine-net.so"
-RULES = (sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "--reruns=0", "tests/netlib")
-GAMES = ("build/test/sim-own", "--peer", "own", "--seed", "1795308856910413", "--steps", "100000")
-# The limits of one program. The longest takes 1 s on an idle machine.
-CPU_S_MAX = 20
-TIME_S_MAX = 120
+# A file belongs to the room with the longest name that its path begins with.
+ROOMS = ("base", "kernel", "drivers", "net", "net/ip", "net/tcp", "net/http", "net/lwip", "app/service", "app/player",
+         "app/matcher", "app/digest", "app/nasdaq", "app/trade", "app/time")
+# Optimised, as two objects are compared; a mutant is compiled, linked and played in seconds.
+MAKE = ("make", "--no-print-directory", "-j2", "BUILD=build", "SANITIZE=-O2", "TEST_DEBUG=-g0", "WARN=")
+# Programs other than the unit programs, and their arguments; each is one whose failure `make test` reports.
+OTHERS = {"build/test/tests/wire/timeline": sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("tests/wire/*/*.wire")),
+          "build/test/sim-own": "--peer own --seed 1795308856910413 --steps 100000".split(),
+          "build/host/tests/matcher/matcher_check": "small 20220217 50000".split()}
+# A program may take this multiple of what it takes without a change, and this much more.
+CPU_TIMES, CPU_MORE_S, WALL_S = 3, 2, 120
 
 SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&": "||", "||": "&&", "+": "-", "-": "+",
          "&": "|", "|": "&", "<<": ">>", ">>": "<<", "+=": "-=", "-=": "+=", "++": "--", "--": "++",
@@ -97,60 +96,70 @@ class Tree:
     """A copy of the sources, built, in which one file at a time is changed."""
 
     def __init__(self, folder):
-        self.folder, self.plain = folder, {}
+        self.folder = folder
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
         shutil.rmtree(folder, ignore_errors=True)
         for name in filter(lambda name: (ROOT / name).is_file(), listed.split("\0")):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
-        self.unit = sorted(f"build/test/{path.relative_to(folder).with_suffix('')}" for name in UNIT
-                           for path in folder.glob(f"tests/unit/{name}_test.c"))
-        self.timeline = "build/test/tests/wire/timeline"
-        self.timelines = sorted(str(path.relative_to(folder)) for path in folder.glob("tests/wire/*/*.wire"))
-        self.make()
-        self.commands = {"unit": [[program] for program in self.unit], "wire": [[self.timeline, *self.timelines]],
-                         "others": [GAMES, RULES]}
-        for vehicle in self.commands:
-            assert not self.fails(vehicle), f"{vehicle} fails without any change"
+        programs = [f"build/test/{p.relative_to(ROOT).with_suffix('')}" for p in ROOT.glob("tests/unit/*_test.c")]
+        programs += OTHERS
+        done = subprocess.run([*MAKE, *programs], cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
+        self.commands = {made[1]: line.split() for line in done.stdout.splitlines()
+                         if (made := re.search(r"^(?:\S*gcc .*?-o|ar \w+) (build/\S+) ", line))}
+        self.link = {name: self.link_command(name) for name in programs}
+        self.holds, self.cpu_s = {}, {}
+        for name in programs:
+            trace = subprocess.run([*self.link[name], "-Wl,-t"], cwd=folder, check=True, capture_output=True, text=True)
+            self.holds[name] = set(re.findall(r"build/[\w/.-]+\.o", trace.stdout))
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            assert self.passes(name, 600), f"{name} fails without any change"
+            self.cpu_s[name] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
-    def make(self):
-        subprocess.run([*MAKE, *self.unit, self.timeline, GAMES[0], LIBRARY], cwd=self.folder, check=True)
+    def link_command(self, name):
+        """Returns the command that links a program from archives that hold only the names of their objects."""
+        command = list(self.commands[name])
+        for at, word in enumerate(command):
+            if word.endswith(".a"):
+                command[at] = word[:-2] + "_thin.a"
+                subprocess.run(["ar", "qcsT", command[at], *self.commands[word][3:]], cwd=self.folder, check=True)
+        return command
 
-    def object_of(self, path):
-        """Returns the bytes of a file's object; None if the file does not compile."""
-        done = subprocess.run([*COMPILE, "build/mutant.o", path], cwd=self.folder, capture_output=True)
-        return (self.folder / "build/mutant.o").read_bytes() if done.returncode == 0 else None
+    def passes(self, name, cpu_s):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+        try:
+            return subprocess.run([name, *OTHERS.get(name, ())], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, timeout=WALL_S, preexec_fn=limit).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
 
-    def fails(self, vehicle):
-        """Returns the first program or timeline that fails; None if all pass."""
-        limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX))
-        for command in self.commands[vehicle]:
-            try:
-                done = subprocess.run(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                      env={**os.environ, "PYTHONPATH": ".:tools"}, text=True, errors="replace",
-                                      timeout=TIME_S_MAX, preexec_fn=limit)
-            except subprocess.TimeoutExpired:
-                return command[0]
-            if done.returncode != 0:
-                failed = re.search(r"^== exit (?!0 ).* (.*)", done.stdout, re.MULTILINE)
-                return failed[1] if failed else command[0]
-        return None
+    def programs_of(self, path):
+        """Returns the programs that hold a source's object, and that object: the quickest first."""
+        objects = {name for name, command in self.commands.items() if command[-1] == path}
+        return sorted(((name, *held) for name in self.holds if (held := objects & self.holds[name])),
+                      key=lambda pair: self.cpu_s[pair[0]])
 
     def judge(self, mutant):
-        """Returns what fails by vehicle; None if the mutant does not count."""
-        path = self.folder / mutant.path
-        text = path.read_text()
-        if mutant.path not in self.plain:
-            self.plain[mutant.path] = self.object_of(mutant.path)
-        path.write_text(mutant.of(text))
+        """Returns the program that fails, "" if all pass; None if the mutant does not count."""
+        programs = self.programs_of(mutant.path)
+        source, objects = self.folder / mutant.path, {self.folder / name for _, name in programs}
+        plain = {path: path.read_bytes() for path in (source, *objects)}
+        source.write_text(mutant.of(source.read_text()))
         try:
-            if self.object_of(mutant.path) in (None, self.plain[mutant.path]):
+            for path in objects:
+                command = self.commands[str(path.relative_to(self.folder))]
+                if subprocess.run(command, cwd=self.folder, capture_output=True).returncode != 0:
+                    return None
+            if any(path.read_bytes() == plain[path] for path in objects):
                 return None
-            self.make()
-            fails = {vehicle: self.fails(vehicle) for vehicle in ("unit", "wire")}
-            return {**fails, "others": None if any(fails.values()) else self.fails("others")}
+            for name, _ in programs:
+                linked = subprocess.run(self.link[name], cwd=self.folder, capture_output=True).returncode == 0
+                if not linked or not self.passes(name, int(CPU_MORE_S + CPU_TIMES * self.cpu_s[name])):
+                    return name
+            return ""
         finally:
-            path.write_text(text)
+            for path, content in plain.items():
+                path.write_bytes(content)
 
 
 def line_of(mutant, text):
@@ -161,60 +170,52 @@ def line_of(mutant, text):
             "is": (text[begin:mutant.begin] + mutant.new + text[mutant.end:end]).strip()}
 
 
-def run(count, seed, trees):
-    """Judges the first `count` mutants that count, in an order that follows from the seed. Yields each with what fails
-    by vehicle, and its line."""
-    texts = {path: (ROOT / path).read_text() for path in sorted(str(p.relative_to(ROOT)) for p in
-                                                                 (ROOT / FOLDER).glob("*.c"))}
-    mutants = [mutant for path, text in texts.items() for mutant in mutants_of(path, text)]
+def sources_of(room):
+    """Returns the texts of a room's sources by their paths."""
+    paths = (str(path.relative_to(ROOT)) for path in sorted((ROOT / room).rglob("*.c")))
+    inner = [f"{other}/" for other in ROOMS if other.startswith(f"{room}/")]
+    return {path: (ROOT / path).read_text() for path in paths if not path.startswith(tuple(inner))}
+
+
+def play(tree, room, count, seed):
+    """Judges the first `count` mutants of a room that count, in an order that follows from the seed. Returns how many
+    there were, and the lines of the survivors."""
+    texts = sources_of(room)
+    unplayed = [path for path in texts if not tree.programs_of(path)]
+    if unplayed:
+        print(f"{room}: no program holds {' '.join(unplayed)}")
+    mutants = [mutant for path, text in texts.items() if path not in unplayed for mutant in mutants_of(path, text)]
     random.Random(seed).shuffle(mutants)
-    free = queue.SimpleQueue()
-    for tree in trees:
-        free.put(tree)
-
-    def judge(mutant):
-        tree = free.get()
-        try:
-            return tree.judge(mutant)
-        finally:
-            free.put(tree)
-
-    with concurrent.futures.ThreadPoolExecutor(len(trees)) as pool:
-        pending, rest = collections.deque(), iter(mutants)
-        while count > 0:
-            while len(pending) < 2 * len(trees) and (mutant := next(rest, None)):
-                pending.append((mutant, pool.submit(judge, mutant)))
-            if not pending:
-                return
-            mutant, future = pending.popleft()
-            if fails := future.result():
-                count -= 1
-                yield mutant, fails, line_of(mutant, texts[mutant.path])
-        for _, future in pending:
-            future.cancel()
+    tried, alive, begin = 0, [], time.monotonic()
+    for mutant in mutants:
+        if tried == count:
+            break
+        failed = tree.judge(mutant)
+        if failed is None:
+            continue
+        tried += 1
+        line = line_of(mutant, texts[mutant.path])
+        alive += [] if failed else [line]
+        print(f"{room} {tried}/{count}, {len(alive)} alive, {time.monotonic() - begin:.0f} s: "
+              f"{failed.rpartition('/')[2] or 'ALIVE'} {line['at']}: {line['was']}  ->  {line['is']}", flush=True)
+    return tried, alive
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=200, help="of mutants (%(default)s)")
-    parser.add_argument("--seed", type=int, default=25, help="of their choice (%(default)s)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="copies of the tree (%(default)s)")
+    parser.add_argument("--count", type=int, default=100, help="of mutants a room (%(default)s)")
+    parser.add_argument("--seed", type=int, default=time.time_ns() // 1000 % 10**6, help="(a fresh one)")
+    parser.add_argument("rooms", nargs="*", default=[room for room in ROOMS if room != "net/lwip"])
     options = parser.parse_args()
-    trees = [Tree(BUILD / f"mutants/{number}") for number in range(options.jobs)]
-    rows = collections.defaultdict(collections.Counter)
-    results = []
-    for mutant, fails, line in run(options.count, options.seed, trees):
-        killed = {vehicle: bool(failed) for vehicle, failed in fails.items()}
-        for row in (mutant.kind, "all"):
-            rows[row].update({"mutants": 1, "killed": any(killed.values()), **killed})
-        results.append({**line, "kind": mutant.kind, **fails})
-        print(f"{len(results):4} {'killed' if any(killed.values()) else 'ALIVE '} {line['at']}: {line['was']}  ->  "
-              f"{line['is']}", flush=True)
-    (BUILD / "mutants.json").write_text(json.dumps(results, indent=1))
-    print(f"\n{'change':10} {'mutants':>8} {'killed':>8} {'by unit':>8} {'by wire':>8} {'others':>8}")
-    for row in ("operator", "constant", "statement", "all"):
-        n = rows[row]
-        print(f"{row:10} {n['mutants']:8} {n['killed']:8} {n['unit']:8} {n['wire']:8} {n['others']:8}")
+    tree = Tree(BUILD / "mutants")
+    rows, survivors = [], []
+    for room in options.rooms:
+        tried, alive = play(tree, room, options.count, options.seed)
+        rows.append(f"| `{room}` | {tried} | {tried - len(alive)} | {100 * (tried - len(alive)) // max(tried, 1)} % | "
+                    f"{datetime.date.today()} | {options.seed} |")
+        survivors += alive
+        (BUILD / "mutants.json").write_text(json.dumps(survivors, indent=1))
+    print("\n| room | tried | killed | share | date | seed |\n|---|--:|--:|--:|---|--:|", *rows, sep="\n")
 
 
 if __name__ == "__main__":
