@@ -6,6 +6,7 @@
 #include "tests/prove/include/assume.h"
 
 #include "app/trade/ouch.c"
+#include "app/trade/ouch_responses.c"
 
 enum { SYMBOL_COUNT = 2, BYTES_MAX = 80, MORE_BYTES = 4 };
 #define POSITION_MAX (INT64_C(1) << 62)

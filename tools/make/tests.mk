@@ -37,7 +37,7 @@ $(foreach name,$(PROGRAMS),$(if $(UNIT_EXTRA_$(name)_test),,\
 	$(eval UNIT_EXTRA_$(name)_test := $(wildcard app/$(name)/*.c) $(FAKE_TRANSPORT))))
 UNIT_EXTRA_rehearsal_test := tests/lib/netdev_memory.c tests/lib/frame_pool.c
 $(foreach part,book ouch risk,$(eval UNIT_EXTRA_trade_$(part)_test := \
-	$(filter-out app/trade/program.c app/trade/trade.c,$(wildcard app/trade/*.c))))
+	$(addprefix app/trade/,book.c join.c ouch.c ouch_responses.c risk.c settings.c take.c)))
 UNIT_EXTRA_memory_map_test := kernel/memory/map.c
 UNIT_EXTRA_blackbox_test := kernel/rescue/blackbox.c
 UNIT_EXTRA_console_test := kernel/rescue/console.c

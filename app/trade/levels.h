@@ -1,0 +1,72 @@
+/* The price levels of a side of a book. Inline: the way of a tick goes through. Knows no order. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "app/trade/book.h"
+#include "base/assert.h"
+
+enum { LEVELS_NEAR_COUNT = 8 }; /* that are compared one by one, before bisection */
+
+/* The levels of a side, the best one last. A key grows with the quality of its price. */
+struct side {
+    uint32_t count;
+    uint32_t keys[BOOK_LEVEL_COUNT_MAX];
+    uint64_t shares[BOOK_LEVEL_COUNT_MAX];
+};
+
+/* Returns a key that is greater for a better price; the same function turns a key into its price. */
+static inline uint32_t key_of(enum book_side side, uint32_t price) { return side == BOOK_BUY ? price : ~price; }
+
+/* Returns how many levels are worse than a key: the place of the key's level, if there is one. */
+static inline uint32_t level_place(const struct side *s, uint32_t key)
+{
+    uint32_t end = s->count;
+    for (uint32_t near = 0; near < LEVELS_NEAR_COUNT; near++, end--)
+        if (end == 0 || s->keys[end - 1] < key)
+            return end;
+    uint32_t begin = 0;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (s->keys[middle] < key)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/* Adds shares to a level, which is made if there is none. Returns false if the side has no place for it. */
+static inline bool level_add(struct side *s, uint32_t key, uint32_t shares)
+{
+    uint32_t at = level_place(s, key);
+    if (at < s->count && s->keys[at] == key) {
+        s->shares[at] += shares;
+        return true;
+    }
+    if (s->count == BOOK_LEVEL_COUNT_MAX)
+        return false;
+    if (at < s->count) { /* the best level moves nothing, and calls nobody */
+        memmove(&s->keys[at + 1], &s->keys[at], (s->count - at) * sizeof s->keys[0]);
+        memmove(&s->shares[at + 1], &s->shares[at], (s->count - at) * sizeof s->shares[0]);
+    }
+    s->keys[at] = key;
+    s->shares[at] = shares;
+    s->count++;
+    return true;
+}
+
+/* Takes an order's shares from its level, which goes with the last of them. */
+static inline void level_remove(struct side *s, uint32_t key, uint32_t shares)
+{
+    uint32_t at = level_place(s, key);
+    ASSERT(at < s->count && s->keys[at] == key && s->shares[at] >= shares);
+    s->shares[at] -= shares;
+    if (s->shares[at] > 0)
+        return;
+    s->count--;
+    memmove(&s->keys[at], &s->keys[at + 1], (s->count - at) * sizeof s->keys[0]);
+    memmove(&s->shares[at], &s->shares[at + 1], (s->count - at) * sizeof s->shares[0]);
+}

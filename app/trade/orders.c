@@ -1,0 +1,251 @@
+#include "app/trade/parts.h"
+
+#include <assert.h>
+
+#include "app/service/slow.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/trace.h"
+#include "net/transport_path.h"
+
+static_assert((int)RISK_OPEN_MAX < (int)OUCH_ORDER_COUNT_MAX, "an order that risk.open= permits finds a place");
+
+NOT_HOT void orders_stop(const char *by)
+{
+    log_line("trade: stopped: %s", by);
+    trade.stopped = true;
+    trade.cancel_all = true;
+}
+
+NOT_HOT void orders_watch_limits(void)
+{
+    ASSERT(trade_settings.rejects_max > 0);
+    if (trade.stopped)
+        return;
+    const int64_t profit = shown_profit_of_day();
+    if (profit <= -(int64_t)trade_settings.loss_max) {
+        trade.counters.stops_loss++;
+        orders_stop("the day's loss has reached risk.loss=");
+    } else if (ouch_levels.rejects >= trade_settings.rejects_max) {
+        trade.counters.stops_rejects++;
+        orders_stop("as many orders as risk.rejects= says were rejected");
+    }
+}
+
+/* ---- an order ---- */
+
+NOT_HOT void orders_prepare(void)
+{
+    struct link *link = &trade.orders;
+    ASSERT(link->prepared == NULL || link->connection >= 0);
+    if (link->prepared != NULL || !link_is_up(link) || !ouch_is_ready())
+        return;
+    uint8_t *area = transport_message(link->connection);
+    if (area == NULL)
+        return;
+    soup_head(area, OUCH_ENTER_BYTES);
+    ouch_write_template(area + SOUP_HEAD_BYTES);
+    transport_message_prepare(link->connection, 0, SOUP_HEAD_BYTES + OUCH_ENTER_FIXED_BYTES);
+    link->prepared = area;
+}
+
+/* Fills the prepared order in and sends it. */
+HOT static bool enter(uint32_t symbol, enum book_side side, const struct strategy_order *order, bool short_sale,
+                      uint64_t now_ns)
+{
+    struct link *link = &trade.orders;
+    if (__builtin_expect(link->prepared == NULL, 0))
+        orders_prepare();
+    if (__builtin_expect(link->prepared == NULL, 0))
+        return false;
+    ouch_fill(link->prepared + SOUP_HEAD_BYTES, trade.names[symbol], side, short_sale, order->shares, order->price,
+              order->immediate);
+    if (!transport_send(link->connection, 0, SOUP_HEAD_BYTES + OUCH_ENTER_BYTES, now_ns))
+        return false;
+    link->prepared = NULL;
+    return true;
+}
+
+NOT_HOT static bool replace(const struct ouch_order *own, const struct strategy_order *order, uint64_t now_ns)
+{
+    uint8_t message[OUCH_REPLACE_BYTES];
+    if (trade.rehearses)
+        return false;
+    ASSERT(own->state == OUCH_OPEN);
+    ouch_write_replace(message, own, order->shares, order->price);
+    return link_send(&trade.orders, message, sizeof message, now_ns);
+}
+
+NOT_HOT static bool cancel(const struct ouch_order *own, uint64_t now_ns)
+{
+    uint8_t message[OUCH_CANCEL_BYTES];
+    if (trade.rehearses)
+        return false;
+    ASSERT(!own->cancelling);
+    ouch_write_cancel(message, own);
+    if (!link_send(&trade.orders, message, sizeof message, now_ns))
+        return false;
+    ouch_cancelled(own->reference);
+    return true;
+}
+
+/* Counts an order that has left, and stamps it; off the path. */
+NOT_HOT static void note_order(uint32_t symbol, enum book_side side, const struct strategy_order *order,
+                               const struct ouch_order *own, uint64_t now_ns)
+{
+    static const char *const sides[] = { "buy", "sell" };
+    ASSERT(symbol < trade_settings.symbol_count);
+    if (trade.rehearses)
+        return;
+    uint64_t total_ns, stage_ns[SLOWEST_STAGE_COUNT];
+    trace_way(trade.ns_per_cycle_32, &total_ns, stage_ns);
+    if (total_ns != 0)
+        histogram_add(&shown_tick_to_order, total_ns);
+    slow_note(total_ns, stage_ns, now_ns);
+    trace.fine = trade.counters.orders++ % TRACE_FINE_EACH == 0;
+    trade.rate_ns[trade.rate_next] = now_ns;
+    if (++trade.rate_next == trade_settings.risk.rate_max)
+        trade.rate_next = 0;
+    if (own != NULL) {
+        uint32_t *const next = &trade.replaces[symbol].next;
+        trade.replaces[symbol].ns[*next] = now_ns;
+        *next = (*next + 1) % trade_settings.risk.replaces_max;
+    }
+    trade.sells_first = (trade.sells_first & ~BIT(symbol)) | (side == BOOK_BUY ? BIT(symbol) : 0);
+    soup_sent(&trade.orders.soup, now_ns);
+    log_line("trade: %s %s %u %.8s at %u.%04u", own != NULL ? "replaced:" : "entered:", sides[side], order->shares,
+             (const char *)trade_settings.symbols[symbol], order->price / ITCH_PRICE_UNIT,
+             order->price % ITCH_PRICE_UNIT);
+    if (own != NULL)
+        ouch_replaced(own->reference, order->shares, order->price);
+    else
+        ouch_entered(symbol, side, order->shares, order->price, order->immediate);
+}
+
+HOT bool orders_place(uint32_t symbol, enum book_side side, const struct strategy_order *order, uint64_t now_ns)
+{
+    const struct ouch_symbol *own = ouch_symbol(symbol);
+    const struct book_top *top = book_top(symbol);
+    const struct ouch_order *newest = order->kind == STRATEGY_ENTER ? NULL : &own->own[side];
+    if (order->kind == STRATEGY_CANCEL) {
+        cancel(newest, now_ns);
+        return true;
+    }
+    const struct risk_state state = {
+        .stopped = trade.stopped,
+        .feed_current = trade.feed_heard && mold_is_current(),
+        .book_whole = book_is_whole(),
+        .market_open = book_market_is_open() && !ouch_day_is_over(),
+        .symbol_trading = top->trading,
+        .session_ready = link_is_up(&trade.orders) && ouch_is_ready(),
+        .position_sure = ouch_is_sure(),
+        .last_price = top->last_price,
+        .best = { top->price[BOOK_BUY], top->price[BOOK_SELL] },
+        .position = own->position,
+        .open_shares = { own->open_shares[BOOK_BUY], own->open_shares[BOOK_SELL] },
+        .nearest = { own->nearest[BOOK_BUY], own->nearest[BOOK_SELL] },
+        .open_count = ouch_levels.open,
+        .day_orders = ouch_levels.next_reference - 1, /* each took one, and so did those of earlier runs */
+        .day_shares = ouch_counters.shares_ordered,
+        .now_ns = now_ns,
+        .rate_ns = trade.rate_ns[trade.rate_next],
+        .replaces_ns = newest != NULL ? trade.replaces[symbol].ns[trade.replaces[symbol].next] : 0,
+    };
+    const struct risk_order asked = { side, order->price, order->shares, newest != NULL ? newest->open_shares : 0 };
+    enum risk_verdict verdict = risk_check(&trade_settings.risk, &state, &asked);
+    if (__builtin_expect(verdict != RISK_PASSED, 0)) {
+        trade.refused[verdict]++;
+        return false;
+    }
+    trace_stamp_fine(TRACE_MATCHED);
+    bool short_sale = side == BOOK_SELL && own->position < (int64_t)(own->open_shares[BOOK_SELL] + order->shares);
+    bool sent = newest == NULL ? enter(symbol, side, order, short_sale, now_ns) : replace(newest, order, now_ns);
+    if (sent)
+        note_order(symbol, side, order, newest, now_ns);
+    else
+        trade.counters.waited++;
+    return true;
+}
+
+HOT void orders_consider(uint32_t symbol, uint64_t now_ns)
+{
+    struct strategy_order order;
+    trade.dirty |= BIT(symbol);
+    if (!trade_is_armed() || !mold_is_current())
+        return;
+    trade.dirty &= ~BIT(symbol);
+    enum book_side side = trade.sells_first & BIT(symbol) ? BOOK_SELL : BOOK_BUY;
+    for (uint32_t asked = 0; asked < BOOK_SIDE_COUNT; asked++, side = book_other(side))
+        if (trade.strategy(&trade_settings.trading, book_top(symbol), ouch_symbol(symbol), side, &order)
+            && orders_place(symbol, side, &order, now_ns)) {
+            trade.dirty |= BIT(symbol);
+            return;
+        }
+}
+
+NOT_HOT void orders_consider_more(uint64_t now_ns)
+{
+    ASSERT(trade_is_armed());
+    for (uint32_t symbol = 0; symbol < trade_settings.symbol_count && !trade_turn_is_over(); symbol++)
+        if (trade.dirty & BIT(symbol))
+            orders_consider(symbol, now_ns);
+}
+
+NOT_HOT void orders_cancel_all(uint64_t now_ns)
+{
+    uint32_t at = 0;
+    const struct ouch_order *o;
+    ASSERT(trade.cancel_all);
+    if (!link_is_up(&trade.orders) || !ouch_is_ready())
+        return;
+    while ((o = ouch_next_live(&at)) != NULL)
+        if (!cancel(o, now_ns))
+            return;
+    trade.cancel_all = ouch_levels.open > 0;
+}
+
+NOT_HOT void orders_log_left_open(void)
+{
+    uint32_t at = 0;
+    const struct ouch_order *o;
+    while ((o = ouch_next_open(&at)) != NULL) {
+        ASSERT(o->symbol < trade_settings.symbol_count);
+        log_line("trade: order %u stays open: %s %u %.8s at %u.%04u", o->reference,
+                 o->side == BOOK_BUY ? "buy" : "sell", o->open_shares, (const char *)trade_settings.symbols[o->symbol],
+                 o->price / ITCH_PRICE_UNIT, o->price % ITCH_PRICE_UNIT);
+    }
+}
+
+/* ---- the orders' session ---- */
+
+void orders_take_responses(uint64_t now_ns)
+{
+    struct bytes message;
+    enum soup_event event;
+    while ((event = link_next(&trade.orders, &message, now_ns)) != SOUP_NOTHING) {
+        if (event == SOUP_MESSAGE) {
+            int symbol = ouch_take(message, now_ns);
+            if (symbol >= 0)
+                trade.dirty |= BIT((uint32_t)symbol);
+            orders_watch_limits();
+            continue;
+        }
+        ouch_logged_in(event == SOUP_NEW_SESSION);
+        trade.query_due = true;
+        trade.cancel_all |= (trade_settings.cancel_on_loss || trade.stopped) && ouch_levels.open > 0;
+    }
+}
+
+void orders_poll_session(uint64_t now_ns)
+{
+    static const uint8_t query = 'Q';
+    ASSERT(!ouch_is_ready() || trade.settled);
+    if (trade.query_due && link_send(&trade.orders, &query, 1, now_ns))
+        trade.query_due = false;
+    bool all_came = trade.settled || trade.orders.soup.idle;
+    if (!ouch_is_ready() && link_is_up(&trade.orders) && all_came && ouch_settle(now_ns)) {
+        trade.settled = true;
+        log_line("orders: ready, %llu open, next reference %llu", (unsigned long long)ouch_levels.open,
+                 (unsigned long long)ouch_levels.next_reference);
+    }
+}

@@ -1,0 +1,147 @@
+#include "app/trade/parts.h"
+
+#include <string.h>
+
+#include "app/service/stats.h"
+#include "base/assert.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "base/trace.h"
+
+struct trade trade;
+
+#define ROW(name) COUNTER("trade.", trade.counters, name),
+static const struct counter counter_table[] = { TRADE_COUNTERS(ROW) };
+static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+
+#define REFUSED_ROW(verdict, name) { "risk.refused_" #name, &trade.refused[RISK_##verdict] },
+static const struct counter refused_table[] = { RISK_LIMITS(REFUSED_ROW) };
+static const struct counter_group refused_group = { refused_table, ARRAY_COUNT(refused_table) };
+
+#define SWITCH_ROW(name) COUNTER("pool.trade_", trade.switches, name),
+static const struct counter switch_table[] = { TRADE_SWITCHES(SWITCH_ROW) };
+static const struct counter_group switch_group = { switch_table, ARRAY_COUNT(switch_table) };
+
+struct shown_unrehearsed shown_unrehearsed;
+static const struct counter unrehearsed_table[] = {
+    COUNTER("rehearsal.refused_", shown_unrehearsed, unarmed),
+    COUNTER("rehearsal.refused_", shown_unrehearsed, feed),
+    COUNTER("rehearsal.refused_", shown_unrehearsed, book),
+    COUNTER("rehearsal.refused_", shown_unrehearsed, order),
+};
+static const struct counter_group unrehearsed_group = { unrehearsed_table, ARRAY_COUNT(unrehearsed_table) };
+
+struct histogram shown_tick_to_order;
+static struct counter shown_table[SHOWN_COUNT_MAX * SHOWN_VALUE_COUNT];
+static struct counter_group shown_group = { shown_table, 0 };
+
+/* Returns the profit of a symbol since the session began, in units of 0.0001: cash, and the position at the last price
+ * that was heard. A snapshot or a broken trade may have taken that price out of the book. Shares that were held before
+ * count from the first price on. Without any price shares have no value, and there is no profit. No product or sum
+ * exceeds 63 bits: a price has 31, a position is cut to 30, and cash has 61. */
+static int64_t profit_of(uint32_t symbol)
+{
+    const struct ouch_symbol *own = ouch_symbol(symbol);
+    const int64_t price = book_top(symbol)->last_price, held_max = INT64_C(1) << 30;
+    struct value *v = &trade.values[symbol];
+    ASSERT(symbol < trade_settings.symbol_count);
+    if (price != 0)
+        v->last_price = price;
+    if (v->first_price == 0)
+        v->first_price = price;
+    if (v->first_price == 0 && (own->position != 0 || v->shares != 0))
+        return 0;
+    const int64_t held = own->position > held_max ? held_max : own->position < -held_max ? -held_max : own->position;
+    return own->cash + held * v->last_price - v->shares * v->first_price;
+}
+
+int64_t shown_profit_of_day(void)
+{
+    const int64_t most = INT64_C(1) << 61;
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < trade_settings.symbol_count; i++) {
+        sum += profit_of(i);
+        sum = sum > most ? most : sum < -most ? -most : sum;
+    }
+    ASSERT(sum >= -most && sum <= most);
+    return sum;
+}
+
+void shown_refresh(void)
+{
+    ASSERT(trade_settings.symbol_count > 0);
+    for (uint32_t i = 0; i < min_u32(trade_settings.symbol_count, SHOWN_COUNT_MAX); i++) {
+        const struct book_top *top = book_top(i);
+        const struct ouch_symbol *own = ouch_symbol(i);
+        const uint64_t values[SHOWN_VALUE_COUNT] = {
+            top->price[BOOK_BUY],
+            top->price[BOOK_SELL],
+            top->last_price,
+            own->position > 0 ? (uint64_t)own->position : 0,
+            own->position < 0 ? (uint64_t)-own->position : 0,
+            own->open_shares[BOOK_BUY],
+            own->open_shares[BOOK_SELL],
+        };
+        memcpy(trade.shown[i].values, values, sizeof values);
+    }
+    trade.switches.stopped = trade.stopped;
+    trade.switches.feed_current = trade.feed_heard && mold_is_current();
+    trade.switches.session_ready = ouch_is_ready();
+    trade.switches.market_open = book_market_is_open() && !ouch_day_is_over();
+    const int64_t profit = shown_profit_of_day();
+    trade.switches.profit = profit > 0 ? (uint64_t)profit : 0;
+    trade.switches.loss = profit < 0 ? (uint64_t)-profit : 0;
+}
+
+static void register_shown(void)
+{
+    static const char *const values[SHOWN_VALUE_COUNT] = { "bid",   "ask",      "last",     "long",
+                                                           "short", "open_buy", "open_sell" };
+    shown_group.count = 0;
+    for (uint32_t i = 0; i < min_u32(trade_settings.symbol_count, SHOWN_COUNT_MAX); i++)
+        for (uint32_t k = 0; k < SHOWN_VALUE_COUNT; k++) {
+            char *name = trade.shown[i].names[k];
+            int bytes = ITCH_STOCK_BYTES;
+            while (trade_settings.symbols[i][bytes - 1] == ' ')
+                bytes--;
+            format(name, SHOWN_NAME_BYTES, "market.%.*s.%s", bytes, (const char *)trade_settings.symbols[i], values[k]);
+            shown_table[shown_group.count++] = (struct counter){ name, &trade.shown[i].values[k] };
+        }
+    ASSERT(shown_group.count <= ARRAY_COUNT(shown_table));
+}
+
+static const struct counter_group *const watched_groups[] = { &book_counter_group, &mold_counter_group,
+                                                              &soup_counter_group, &ouch_counter_group,
+                                                              &counter_group,      &refused_group };
+
+void shown_register(void)
+{
+    histogram_clear(&shown_tick_to_order);
+    stats_add_histogram("trade.tick_to_order", &shown_tick_to_order);
+    register_shown();
+    for (size_t i = 0; i < ARRAY_COUNT(watched_groups); i++)
+        stats_add_counters(watched_groups[i]);
+    stats_add_counters(&book_level_group);
+    stats_add_counters(&ouch_level_group);
+    stats_add_counters(&switch_group);
+    stats_add_counters(&unrehearsed_group);
+    stats_add_counters(&shown_group);
+    stats_set_ways("seen_to_decided_ns decided_to_published_ns published_to_kicked_ns");
+    trace.fine = true;
+}
+
+void shown_say_once(void)
+{
+    static const char *const words[] = { "drop_", "refused_", "new_sessions", "backwards", "broken", "lost" };
+    bool *said = trade.said;
+    for (size_t i = 0; i < ARRAY_COUNT(watched_groups); i++)
+        for (size_t k = 0; k < watched_groups[i]->count; k++, said++) {
+            const struct counter *c = &watched_groups[i]->counters[k];
+            ASSERT(said < trade.said + SHOWN_SAID_COUNT_MAX);
+            for (size_t word = 0; *c->value != 0 && !*said && word < ARRAY_COUNT(words); word++)
+                if (strstr(c->name, words[word]) != NULL)
+                    log_line("trade: %s has risen to %llu; from now on it is counted and not logged", c->name,
+                             (unsigned long long)*c->value);
+            *said = *c->value != 0;
+        }
+}
