@@ -107,6 +107,8 @@ class Tree:
         done = subprocess.run([*MAKE, *programs], cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
         self.commands = {made[1]: line.split() for line in done.stdout.splitlines()
                          if (made := re.search(r"^(?:\S*gcc .*?-o|ar \w+) (build/\S+) ", line))}
+        self.sources = {name: (folder / name).with_suffix(".d").read_text().split() for name in self.commands
+                        if name.endswith(".o") and (folder / name).with_suffix(".d").exists()}
         self.link = {name: self.link_command(name) for name in programs}
         self.holds, self.cpu_s = {}, {}
         for name in programs:
@@ -134,15 +136,16 @@ class Tree:
             return False
 
     def programs_of(self, path):
-        """Returns the programs that hold a source's object, and that object: the quickest first."""
-        objects = {name for name, command in self.commands.items() if command[-1] == path}
-        return sorted(((name, *held) for name in self.holds if (held := objects & self.holds[name])),
+        """Returns the programs that hold a source, and the objects with it: the quickest first. A test may include a
+        source of the product."""
+        objects = {name for name, sources in self.sources.items() if path in sources}
+        return sorted(((name, held) for name in self.holds if (held := objects & self.holds[name])),
                       key=lambda pair: self.cpu_s[pair[0]])
 
     def judge(self, mutant):
         """Returns the program that fails, "" if all pass; None if the mutant does not count."""
         programs = self.programs_of(mutant.path)
-        source, objects = self.folder / mutant.path, {self.folder / name for _, name in programs}
+        source, objects = self.folder / mutant.path, {self.folder / name for _, held in programs for name in held}
         plain = {path: path.read_bytes() for path in (source, *objects)}
         source.write_text(mutant.of(source.read_text()))
         try:
@@ -150,8 +153,8 @@ class Tree:
                 command = self.commands[str(path.relative_to(self.folder))]
                 if subprocess.run(command, cwd=self.folder, capture_output=True).returncode != 0:
                     return None
-            if any(path.read_bytes() == plain[path] for path in objects):
-                return None
+            if all(path.read_bytes() == plain[path] for path in objects if "host" not in path.parts):
+                return None                             # objects of build/host hold lines for gdb
             for name, _ in programs:
                 linked = subprocess.run(self.link[name], cwd=self.folder, capture_output=True).returncode == 0
                 if not linked or not self.passes(name, int(CPU_MORE_S + CPU_TIMES * self.cpu_s[name])):
