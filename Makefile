@@ -27,37 +27,21 @@ installs what the build needs)
 endif
 endif
 
+MK := tools/workshop/make
+ALONE_SHOWN := $(MK)/alone.sh $(MK)/progress.sh
+
 .DEFAULT_GOAL := all
 
-include tools/make/words.mk
+include $(MK)/words.mk
 ifdef ALONE
 .PHONY: $(ALONE) alone
 $(ALONE): alone
 	@:
 alone:
-	+@tools/make/alone.sh $(MAKE) --no-print-directory $(MAKECMDGOALS)
+	+@$(MK)/alone.sh $(MAKE) --no-print-directory $(MAKECMDGOALS)
 else
-include tools/make/flags.mk
-include tools/make/program.mk
-include tools/make/image.mk
-include tools/make/guest.mk
-include tools/make/time.mk
-include tools/make/host.mk
-include tools/make/bench.mk
-include tools/make/transport.mk
-include tools/make/fuzz.mk
-include tools/make/net.mk
-include tools/make/deploy.mk
-include tools/make/probe.mk
-include tools/make/wire.mk
-include tools/make/sim.mk
-include tools/make/soak.mk
-include tools/make/prove.mk
-include tools/make/linux.mk
-include tools/make/distributions.mk
-include tools/make/mutate.mk
-include tools/make/tests.mk
-include tools/make/install.mk
+include $(patsubst %,$(MK)/%.mk,flags program image guest time host bench transport fuzz net deploy probe wire \
+	sim soak prove linux distributions mutate tests install)
 
 # `make PROGRAM=NAME` makes those of another program in build/NAME/.
 all: $(IMAGE)/peregrine.elf $(IMAGE)/peregrine.bzImage ## the image, build/peregrine.elf and .bzImage; PROGRAM=, STACK=
@@ -78,17 +62,17 @@ RUN_NEEDS = $(IMAGE)/peregrine.elf $(IMAGE)/peregrine.bzImage $(if $(filter play
 run: ## plays a game in QEMU, or runs PROGRAM=NAME there; tools/run.py --help lists its variables
 	@tools/setup.sh run
 	@$(PY) tools/run.py --check
-	@tools/make/alone.sh tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) $(RUN_NEEDS)
+	@$(ALONE_SHOWN) $(MAKE) --no-print-directory -j$$(nproc) $(RUN_NEEDS)
 	@$(PY) tools/run.py
 contest: ## serves a contest with sample players and a board until Ctrl-C; it goes on where it ended. STORE=FILE
 	@tools/setup.sh run
-	@tools/make/alone.sh tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/host/peregrine-linux
-	@$(PY) -m players.demo
+	@$(ALONE_SHOWN) $(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/host/peregrine-linux
+	@$(PY) -m servers.players.demo
 trade: ## the program trade in QEMU at a simulated exchange, with a live page, until Ctrl-C. RATE=200 SETTINGS=
 	@tools/setup.sh run
-	@tools/make/alone.sh tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) PROGRAM=trade \
+	@$(ALONE_SHOWN) $(MAKE) --no-print-directory -j$$(nproc) PROGRAM=trade \
 		$(BUILD)/trade/peregrine.elf $(BUILD)/host/trade-linux
-	@$(PY) -m exchange.demo
+	@$(PY) -m workshop.vm.trade
 check: setup ## `make test`, then guests, games, fuzzing, foreign stacks, round trips. T=NAME
 	@$(MAKE) --no-print-directory check-ready
 

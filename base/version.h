@@ -1,4 +1,4 @@
-/* The version of the release: the file VERSION at the tree's root, which tools/make/flags.mk hands to version.c. */
+/* The version of the release: the tree's file VERSION. tools/workshop/make/flags.mk hands it to version.c. */
 #pragma once
 
 extern const char version_text[];

@@ -1,7 +1,7 @@
 ; The header of the Linux boot protocol, and the code in front of the flat image in build/peregrine.bzImage.
 ; Linux Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header", "32-bit Boot Protocol", "64-bit Boot Protocol"
 ; (kexec) and, for loaders that enter in real mode (QEMU's -kernel under SeaBIOS), "Running the Kernel". Built by itself
-; (nasm -f bin) with IMAGE_BYTES, INIT_BYTES and ENTRY from the linked image; see tools/make/image.mk.
+; (nasm -f bin) with IMAGE_BYTES, INIT_BYTES and ENTRY from the linked image; see tools/workshop/make/image.mk.
 ;
 ; The real-mode part is one page, and becomes struct boot_params where it lies. The header stands at the same offset in
 ; both. The memory map goes to its place after the header, and the code follows the map.

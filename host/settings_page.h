@@ -3,7 +3,8 @@
 
 #include "base/settings.h"
 
-/* Prints a Markdown table of all keys: docs/settings.md holds it, tools/make/settings_page.py puts it there. */
+/* Prints a Markdown table of all keys: docs/settings.md holds the table. tools/workshop/make/settings_page.py
+ * puts it there. */
 void settings_page_print_table(const struct settings *settings);
 
 /* Prints the keys for a terminal. */

@@ -19,12 +19,12 @@ import textwrap
 import time
 
 from command_line import add_version, until_enough, words_of
-from vm import machine
-from vm import qemu
-from vm import serve
-from contest import rounds
-from vm.game import Game, outcome
-from vm.guest_log import Log, end_of, say
+from workshop.vm import machine
+from workshop.vm import qemu
+from workshop.vm import serve
+from servers.contest import rounds
+from workshop.vm.game import Game, outcome
+from workshop.vm.guest_log import Log, end_of, say
 
 USER = "peregrine"
 GRACE_S = 2.0

@@ -271,5 +271,5 @@ if wants check; then
     ! lacks $ntpd || unpack $ntpd "another one, with ntpq" ntpsec
 fi
 # Python's package index and Maven's have the judges. Not every machine reaches them.
-! wants check || tools/fetch-judges.sh || echo "setup: tests/exchange skips what needs them" >&2
-! wants lwip || tools/fetch-lwip.sh
+! wants check || tools/workshop/fetch-judges.sh || echo "setup: tests/exchange skips what needs them" >&2
+! wants lwip || tools/workshop/fetch-lwip.sh

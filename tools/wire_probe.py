@@ -30,13 +30,13 @@ import tempfile
 import time
 
 from command_line import add_version, until_enough
-from vm import linux_guest
-from vm import machine
-from contest import rounds
+from workshop.vm import linux_guest
+from workshop.vm import machine
+from servers.contest import rounds
 from latencies import quantile
-from probe import half_rtt
-from probe import vhost
-from probe.wire import ProbeError, Wire
+from workshop.probe import half_rtt
+from workshop.probe import vhost
+from workshop.probe.wire import ProbeError, Wire
 
 ROOT = machine.ROOT
 BENCH = ROOT / "build/bench"

@@ -1,5 +1,5 @@
 /* The variant in general registers: it hashes every modulus, and its filter has no probes. The compiler uses no other
- * registers (tools/make/flags.mk). */
+ * registers (tools/workshop/make/flags.mk). */
 #include "app/matcher/simd_ops.h"
 
 #include "base/assert.h"

@@ -79,7 +79,7 @@ static void machine_begin(uint32_t argument, uint64_t now_ns) { (void)now_ns, ma
 static uint64_t machine_sample(uint32_t argument) { return machine_probe_cycles(argument); }
 static const struct method machine_method = { machine_refusal, machine_begin, machine_sample, machine_probe_end };
 
-/* ---- the matcher, with the moduli of the contest's default round (tools/contest/rounds.py) ---- */
+/* ---- the matcher, with the moduli of the contest's default round (tools/servers/contest/rounds.py) ---- */
 
 static const char *const moduli[] = {
     "20220217214410",

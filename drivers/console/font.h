@@ -1,5 +1,5 @@
-/* An 8x16 font for printable ASCII. tools/make/font.py writes the table at build time from GRUB's copy of GNU Unifont
- * (package grub-common). */
+/* An 8x16 font for printable ASCII. tools/workshop/make/font.py writes the table at build time from GRUB's copy of GNU
+ * Unifont (package grub-common). */
 #pragma once
 
 #include <stdint.h>

@@ -22,7 +22,8 @@ struct cpu {
 extern struct cpu cpu;
 
 /* Reads CPUID, then switches on every SIMD state that exists, SMEP, SMAP and UMIP. Executes no SIMD itself: all but the
- * variants of matcher and digest is built for general registers (tools/make/image.mk), except memcpy's plain moves.
+ * variants of matcher and digest is built for general registers (tools/workshop/make/image.mk), except memcpy's plain
+ * moves.
  *
  * `plain` (simd=scalar) is for a hypervisor that interprets the kernel's instructions and knows few of them: no state
  * beyond SSE is switched on, and RDRAND and RDSEED count as missing. */

@@ -1,4 +1,4 @@
-/* The image's own function names. tools/make/symbols.py writes the table between two links. */
+/* The image's own function names. tools/workshop/make/symbols.py writes the table between two links. */
 #pragma once
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
  * RFC 1071 §2: the one's complement sum of 16-bit words does not depend on the byte order if the result is stored the
  * way the words were loaded. It does not depend on the width of the additions if carries come back in below. Therefore
  * 64-bit words are loaded as they lie and added with carry, and the sum is folded at the end. A partial sum is in
- * memory's (little-endian) word order. General registers only: see tools/make/image.mk. */
+ * memory's (little-endian) word order. General registers only: see tools/workshop/make/image.mk. */
 #include "net/ip/checksum.h"
 
 #include "base/bytes.h"

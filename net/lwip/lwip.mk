@@ -9,8 +9,8 @@ LWIP_PORT := $(wildcard net/lwip/*.c)
 LWIP_SOURCES := $(LWIP_PORT) $(LWIP_CORE)
 
 # `make setup` has fetched the source; after `make clean` the first lwIP object does it again.
-$(LWIP_FETCHED): tools/fetch-lwip.sh
-	tools/fetch-lwip.sh $(LWIP)
+$(LWIP_FETCHED): tools/workshop/fetch-lwip.sh
+	tools/workshop/fetch-lwip.sh $(LWIP)
 	@touch $@
 $(LWIP_CORE): | $(LWIP_FETCHED) ;
 

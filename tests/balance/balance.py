@@ -26,7 +26,7 @@ import urllib.request
 
 from deploy import control as control_channel
 from tests.lib.waiting import PATIENCE_S, wait_for
-from vm import qemu
+from workshop.vm import qemu
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD", "build")

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.balance import balance, unequal
-from vm import machine
+from workshop.vm import machine
 
 
 def played(program, *words):

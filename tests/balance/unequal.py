@@ -23,7 +23,7 @@ import time
 
 from tests.balance import balance
 from tests.bench.bench_rows import Rows
-from vm import qemu
+from workshop.vm import qemu
 
 OUT = balance.BUILD / "bench/balance.json"
 PAGE = balance.ROOT / "docs/balance.md"

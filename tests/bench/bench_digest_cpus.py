@@ -26,7 +26,7 @@ import time
 
 from tests.bench.bench_digest_wire import SCRIPT
 from tests.bench.bench_rows import ROOT, Rows
-from vm import ports
+from workshop.vm import ports
 
 BUILD = ROOT / os.environ.get("BUILD", "build")
 OUT = BUILD / "bench/digest_cpus.json"

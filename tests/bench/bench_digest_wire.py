@@ -15,7 +15,7 @@ import time
 import urllib.request
 
 from tests.bench.bench_rows import ROOT, Rows
-from vm import linux_guest, machine, qemu
+from workshop.vm import linux_guest, machine, qemu
 
 BUILD = ROOT / os.environ.get("BUILD", "build")
 OUT = BUILD / "bench/digest_wire.json"

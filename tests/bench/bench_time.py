@@ -4,8 +4,8 @@
     bench_time.py                    `make bench-time`: a request to its reply, and requests a second
     bench_time.py drift MINUTES      `make drift-time`: the kernel's clock against this host's chronyd, for a client
 
-The probe is the network device itself (tools/probe/vhost_probe.c), on a core of its own. No system call and no main
-loop of QEMU lies between a request and its reply. The systems take turns in ROUNDS=3 rounds. The table keeps the
+The probe is the network device itself (tools/workshop/probe/vhost_probe.c), on a core of its own. No system call and no
+main loop of QEMU lies between a request and its reply. The systems take turns in ROUNDS=3 rounds. The table keeps the
 least p50 and p99 of a round, because other work on the machine only adds time; `spread` is the largest median less the
 least. A rate is that of 512 requests, 32 at a time; its p99 is the rate that 99 of 100 runs reach. QUICK=1 measures a
 tenth. Writes build/bench/time.json, or time_drift.json."""
@@ -17,11 +17,11 @@ import sys
 import tempfile
 
 from latencies import quantile
-from probe import vhost
+from workshop.probe import vhost
 from tests.bench.bench_rows import ROOT, Rows
 from tests.guest import time_on_tap
 from tests.lib import ntp
-from vm import linux_guest, machine, qemu
+from workshop.vm import linux_guest, machine, qemu
 
 BENCH = ROOT / os.environ.get("BUILD", "build") / "bench"
 ROUNDS = int(os.environ.get("ROUNDS", "3"))

@@ -16,9 +16,9 @@ import select
 import socket
 import time
 
-from contest import rounds
-from contest.oracle import Oracle
-from contest.stream import Stream
+from servers.contest import rounds
+from servers.contest.oracle import Oracle
+from servers.contest.stream import Stream
 
 NAMES = ("swift", "heron", "otter", "lynx", "ibis", "marten", "pika", "kestrel", "newt", "stoat", "vole", "wren")
 QUIET_S = 0.03          # between two submissions of a player

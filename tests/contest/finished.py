@@ -7,8 +7,8 @@ import pathlib
 import random
 import sys
 
-from contest import replica, rounds, store
-from contest.plan import Plan
+from servers.contest import replica, rounds, store
+from servers.contest.plan import Plan
 
 SECOND, BEGAN_NS = 10**9, 1_790_000_000 * 10**9
 NAMES = ("peregrine-spin", "W" * 32, "peregrine-sleep", "kestrel", "quadratic", "a-name-of-thirty-two-characters.")

@@ -5,9 +5,9 @@ import socket
 import subprocess
 import threading
 
-from contest import __main__ as contest, rounds
-from contest.options import Options
-from contest.server import ContestServer
+from servers.contest import __main__ as contest, rounds
+from servers.contest.options import Options
+from servers.contest.server import ContestServer
 from tests.lib.waiting import PATIENCE_S
 
 SMALL = rounds.parse_round("n=6 m=9973,30011 hidden=7^5")       # a few answers by chance, some planted

@@ -1,13 +1,14 @@
-"""tools/contest/board.py: what stands at its addresses. tests/web has hostile viewers, test_board_page.py the page."""
+"""The board of tools/servers/contest: what stands at its addresses. tests/web has hostile viewers, test_board_page.py
+the page."""
 import json
 import sys
 
 import pytest
 
-from contest import board, store
-from contest.follower import Follower
-from contest.plan import Plan
-from web.live_page import Unavailable
+from servers.contest import board, store
+from servers.contest.follower import Follower
+from servers.contest.plan import Plan
+from servers.web.live_page import Unavailable
 
 
 @pytest.fixture(name="pages")
@@ -17,7 +18,7 @@ def pages_of_a_contest_that_nobody_plays(tmp_path):
 
 
 def test_a_picture_without_matplotlib_says_what_to_install(pages, monkeypatch):
-    monkeypatch.delitem(sys.modules, "contest.pictures", raising=False)
+    monkeypatch.delitem(sys.modules, "servers.contest.pictures", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(Unavailable, match="python3-matplotlib"):
         pages.find("/board.png", {})

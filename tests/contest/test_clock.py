@@ -1,9 +1,9 @@
-"""tools/contest/clock.py with clocks that the test steps."""
+"""tools/servers/contest/clock.py with clocks that the test steps."""
 import random
 
 import pytest
 
-from contest.clock import Clock
+from servers.contest.clock import Clock
 
 SECOND_NS = 10**9
 

@@ -10,11 +10,11 @@ import threading
 
 import pytest
 
-from contest import rounds
-from contest.hidden import Finder, HiddenError
-from contest.options import Options
-from contest.server import ContestServer
-from contest.stream import Stream
+from servers.contest import rounds
+from servers.contest.hidden import Finder, HiddenError
+from servers.contest.options import Options
+from servers.contest.server import ContestServer
+from servers.contest.stream import Stream
 from tests.contest.running import tool
 
 TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools/contest/contest"

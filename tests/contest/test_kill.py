@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from contest import replica, store
+from servers.contest import replica, store
 from tests.contest.running import tool
 from tests.contest.service import Service, beside
 from tests.lib.waiting import wait_for

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from contest import replica, store
+from servers.contest import replica, store
 from tests.contest import attackers
 from tests.contest.plain_player import post, read_reply
 from tests.contest.running import tool

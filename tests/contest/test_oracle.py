@@ -1,12 +1,12 @@
-"""tools/contest: the exact oracle against brute force, the stream's determinism, rounds."""
+"""tools/servers/contest: the exact oracle against brute force, the stream's determinism, rounds."""
 import random
 import re
 
 import pytest
 
-from contest import rounds
-from contest.oracle import Oracle
-from contest.stream import Stream
+from servers.contest import rounds
+from servers.contest.oracle import Oracle
+from servers.contest.stream import Stream
 
 CONSTANTS = (1, 2, 3, 10, 40, 823, 108, 5**3, 2**7, 10**6, 2**20 * 5**3 * 7)
 

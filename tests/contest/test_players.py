@@ -1,4 +1,4 @@
-"""tools/players/quadratic.py against the contest server."""
+"""tools/servers/players/quadratic.py against the contest server."""
 import os
 import socket
 import subprocess
@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from contest import rounds, store
-from contest.plan import Plan, Users
-from players import demo as demo_module
+from servers.contest import rounds, store
+from servers.contest.plan import Plan, Users
+from servers.players import demo as demo_module
 from tests.contest.running import SMALL, run_server, stop_server
 from tests.contest.service import ROOT, Service
 from tests.lib.waiting import PATIENCE_S, wait_for
 
-QUADRATIC = ROOT / "tools/players/quadratic.py"
+QUADRATIC = ROOT / "tools/servers/players/quadratic.py"
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_the_player_notices_a_new_round(player, tmp_path):
 
 
 def demo(**environment):
-    return subprocess.run(["/usr/bin/python3", "-m", "players.demo"], capture_output=True, text=True, cwd=ROOT,
+    return subprocess.run(["/usr/bin/python3", "-m", "servers.players.demo"], capture_output=True, text=True, cwd=ROOT,
                           timeout=PATIENCE_S, env={**os.environ, "PYTHONPATH": str(ROOT / "tools"), **environment})
 
 

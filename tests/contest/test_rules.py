@@ -3,10 +3,10 @@ import socket
 
 import pytest
 
-from contest import board_text, rounds
-from contest.oracle import Occurrence, Oracle
-from contest.scoring import POINTS, WINDOW_NS, Contest, Submission
-from contest.stream import Stream
+from servers.contest import board_text, rounds
+from servers.contest.oracle import Occurrence, Oracle
+from servers.contest.scoring import POINTS, WINDOW_NS, Contest, Submission
+from servers.contest.stream import Stream
 from tests.contest.plain_player import post, read_reply
 from tests.contest.running import connect, run_server, stop_server
 from tests.lib.waiting import wait_for

@@ -1,12 +1,12 @@
-"""tools/contest/scoring.py: the rules of the contest, case by case, and the board that shows them."""
+"""tools/servers/contest/scoring.py: the rules of the contest, case by case, and the board that shows them."""
 import json
 import re
 
 import pytest
 
-from contest import board_state, board_text as board, history, rounds
-from contest.oracle import Occurrence
-from contest.scoring import WINDOW_NS, Contest, Submission
+from servers.contest import board_state, board_text as board, history, rounds
+from servers.contest.oracle import Occurrence
+from servers.contest.scoring import WINDOW_NS, Contest, Submission
 from latencies import quantile
 
 ROUND = rounds.parse_round("n=6 m=823,108 hidden=7^2*11")

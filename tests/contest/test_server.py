@@ -1,4 +1,4 @@
-"""tools/contest/server.py over real sockets on loopback."""
+"""tools/servers/contest/server.py over real sockets on loopback."""
 import contextlib
 import json
 import pathlib
@@ -12,10 +12,10 @@ import time
 
 import pytest
 
-from contest import board_text, connections, judge, record, server as servers, store
-from contest.clock import Clock
-from contest.plan import Plan
-from contest.stamp_probe import StampProbe
+from servers.contest import board_text, connections, judge, record, server as servers, store
+from servers.contest.clock import Clock
+from servers.contest.plan import Plan
+from servers.contest.stamp_probe import StampProbe
 from tests.contest import running
 from tests.contest.plain_player import PlainPlayer, post, read_reply
 from tests.contest.running import SMALL, connect, run_server, stop_server, tool

@@ -1,4 +1,4 @@
-"""tools/contest/store.py and its users: replica, replay, export, restart."""
+"""tools/servers/contest/store.py and its users: replica, replay, export, restart."""
 import csv
 import fcntl
 import json
@@ -19,12 +19,12 @@ import urllib.request
 
 import pytest
 
-from contest import board_state, board_text, follower, history, init, record, replica, rounds, scoring, store
-from contest.follower import Follower
-from contest.oracle import Occurrence
-from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
-from contest.scoring import Contest, Submission
-from contest.stream import RecordedStream
+from servers.contest import board_state, board_text, follower, history, init, record, replica, rounds, scoring, store
+from servers.contest.follower import Follower
+from servers.contest.oracle import Occurrence
+from servers.contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
+from servers.contest.scoring import Contest, Submission
+from servers.contest.stream import RecordedStream
 from tests.contest.plain_player import PlainPlayer, post, read_reply
 from tests.contest.running import SMALL, connect, run_server, stop_server, tool
 from tests.contest.service import TOOL, Service

@@ -11,19 +11,19 @@ import tracemalloc
 
 import pytest
 
-from contest import board_text, explain_m, recorder, rounds
-from contest.hidden import Finder
-from contest.hidden_answers import AnswerFinder, answers_on, in_full
-from contest.oracle import Oracle
-from contest.scoring import Contest, Submission
-from contest.stream import RecordedStream, Stream
+from servers.contest import board_text, explain_m, recorder, rounds
+from servers.contest.hidden import Finder
+from servers.contest.hidden_answers import AnswerFinder, answers_on, in_full
+from servers.contest.oracle import Oracle
+from servers.contest.scoring import Contest, Submission
+from servers.contest.stream import RecordedStream, Stream
 from tests.contest.plain_player import PlainPlayer
 from tests.contest.running import SMALL, run_server, stop_server, tool
 from tests.contest.service import ROOT
 from tests.lib.waiting import PATIENCE_S, wait_for
 
 SECOND = 10**9
-QUADRATIC = ROOT / "tools/players/quadratic.py"
+QUADRATIC = ROOT / "tools/servers/players/quadratic.py"
 
 
 def boards_of(played, seconds, every=40):

@@ -18,7 +18,7 @@ from tests.lib.waiting import wait_for
 
 from deploy import boot_once, control, ways
 
-from vm.ports import TCP, UDP, free_port
+from workshop.vm.ports import TCP, UDP, free_port
 
 PLAYER = ROOT / "build/host/peregrine-linux"
 KEY = "0x000102030405060708090a0b0c0d0e0f"

@@ -13,7 +13,7 @@ from tests.deploy.test_boot_once import KEY, PLAYER, read_until, wait_for
 from tests.deploy.test_install import Deployment
 
 from deploy import boot_once, commands, state, ways
-from vm.ports import TCP, UDP, free_port
+from workshop.vm.ports import TCP, UDP, free_port
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from deploy import commands, control, survey_inside
 from tests.deploy.fakehost import ROOT
 from tests.deploy.test_install import Deployment
 from tests.hosted.test_survey import udp_echo
-from vm.ports import UDP, free_port
+from workshop.vm.ports import UDP, free_port
 
 PROGRAM = ROOT / "build/host/survey-linux"
 

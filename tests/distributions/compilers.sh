@@ -18,7 +18,7 @@ for release in "$@"; do
         log=build/distributions/$release-$compiler.log
         version=$(inside network root "$compiler --version | head -n 1")
         say "$release: $version, transcript in $log"
-        inside network root "cd /peregrine && tools/fetch-lwip.sh build/$compiler/lwip" >"$log" 2>&1 ||
+        inside network root "cd /peregrine && tools/workshop/fetch-lwip.sh build/$compiler/lwip" >"$log" 2>&1 ||
             die "lwIP could not be fetched in $release: $(tail -n 1 "$log")"
         result='builds without a warning'
         inside offline root "cd /peregrine && make -s -k -j$(nproc) CC=$compiler BUILD=build/$compiler WERROR=1 \

@@ -6,8 +6,8 @@ import pathlib
 import subprocess
 import time
 
-from vm import machine
-from vm import qemu
+from workshop.vm import machine
+from workshop.vm import qemu
 
 TAP = "dtap0"
 START_S_MAX = 60

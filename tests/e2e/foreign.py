@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 
-from vm.ports import TCP, free_port
+from workshop.vm.ports import TCP, free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

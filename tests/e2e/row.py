@@ -11,9 +11,9 @@ import tempfile
 import time
 
 from deploy.control import Client, key_from_text
-from vm import machine
-from contest import rounds
-from vm.game import Game, outcome
+from workshop.vm import machine
+from servers.contest import rounds
+from workshop.vm.game import Game, outcome
 from tests.e2e import dhcp_server
 from tests.e2e import dpdk
 from tests.e2e import foreign

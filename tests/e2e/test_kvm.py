@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from vm import machine
-from vm import qemu
+from workshop.vm import machine
+from workshop.vm import qemu
 from tests.e2e import table
 
 HERE = pathlib.Path(__file__).resolve().parent

@@ -11,11 +11,11 @@ import time
 import pytest
 
 from command_line import VERSION
-from vm import machine
-from vm import ports
-from vm import qemu
-from contest import rounds
-from vm.game import Game, outcome
+from workshop.vm import machine
+from workshop.vm import ports
+from workshop.vm import qemu
+from servers.contest import rounds
+from workshop.vm.game import Game, outcome
 from prometheus_client.parser import text_string_to_metric_families
 
 HERE = pathlib.Path(__file__).resolve().parent

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from vm import machine
-from vm import ports
-from vm import qemu
+from workshop.vm import machine
+from workshop.vm import ports
+from workshop.vm import qemu
 from tests.e2e import table
 from tests.lib.namespace import skip_without_tap
 

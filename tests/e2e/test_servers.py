@@ -6,8 +6,8 @@ import pytest
 
 from tests.e2e import dhcp_server
 from tests.e2e import foreign
-from contest import rounds
-from vm.game import Game, outcome
+from servers.contest import rounds
+from workshop.vm.game import Game, outcome
 from tests.contest.plain_player import PlainPlayer
 
 HERE = pathlib.Path(__file__).resolve().parent

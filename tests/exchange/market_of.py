@@ -1,7 +1,7 @@
 """Parts for the tests of the exchange's engine: an engine with one or more stocks, and what it publishes, readable."""
 import struct
 
-from exchange.engine import Engine
+from servers.exchange.engine import Engine
 
 S_NS = 10**9
 # By type: the layout after the 11 bytes that all messages begin with. Written from ITCH 5.0, not from the product.

@@ -10,10 +10,10 @@ import sys
 import tempfile
 import time
 
-from contest.die_with_parent import die_with_parent
+from servers.contest.die_with_parent import die_with_parent
 
 WAIT_S = 60                     # for anything; a test that waits so long has failed
-WORDS = [sys.executable, "-m", "exchange"]
+WORDS = [sys.executable, "-m", "servers.exchange"]
 
 
 class Lines:
@@ -105,7 +105,7 @@ class Soup:
 
 
 class Running:
-    """`python3 -m exchange serve` with these words, on free ports of loopback, or on these ports of another address."""
+    """The exchange's `serve` with these words, on free ports of loopback, or on these ports of another address."""
 
     def __init__(self, lines, *words, ports=None, host="127.0.0.1"):
         ports = ports or {name: 0 for name in ("rerequest", "snapshot", "orders")}

@@ -4,7 +4,7 @@ import types
 
 import pytest
 
-from exchange import flow, generate, itch
+from servers.exchange import flow, generate, itch
 from tests.exchange.market_of import Market, Owner, fields_of
 
 

@@ -27,7 +27,7 @@ import types
 
 import pytest
 
-from exchange import generate
+from servers.exchange import generate
 from tests.exchange.market_of import fields_of
 from tests.exchange.running import Lines, Running, Soup, header_of, messages_of
 from tests.exchange.test_orders import cancel, enter, replace
@@ -45,7 +45,7 @@ SEEDS = ("1", "2", "3")
 def judge(name, *words, text=None):
     """Runs a judge with its libraries alone. Returns the lines that it prints. Skips the test if they are missing."""
     if not (JUDGES / ".fetched").exists():
-        pytest.skip("the judges are missing: tools/fetch-judges.sh")
+        pytest.skip("the judges are missing: tools/workshop/fetch-judges.sh")
     result = subprocess.run(["/usr/bin/python3", HERE / f"judge_{name}.py", *map(str, words)], input=text, text=True,
                             capture_output=True, check=False, env={**os.environ, "PYTHONPATH": str(JUDGES)})
     assert result.returncode == 0, result.stderr[-4000:]

@@ -12,13 +12,13 @@ import types
 
 import pytest
 
-from contest.die_with_parent import die_with_parent
-from exchange import generate, ouch
+from servers.contest.die_with_parent import die_with_parent
+from servers.exchange import generate, ouch
 from tests.exchange.running import Lines, Running, header_of, messages_of
 from tests.exchange.test_judges import HERE, ROOT
 from tests.exchange.test_orders import enter
 from tests.exchange.test_trade import SHARES, SYMBOLS, FixedLines, Trader, is_current, numbers_of
-from vm import ports
+from workshop.vm import ports
 
 pytestmark = pytest.mark.slow
 JARS = ROOT / "build/third-party/judges-java"
@@ -30,7 +30,7 @@ class Nassau:
 
     def __init__(self, *words):
         if not (JARS / ".fetched").exists():
-            pytest.skip("nassau is missing: tools/fetch-judges.sh, on a machine with a JDK and Maven")
+            pytest.skip("nassau is missing: tools/workshop/fetch-judges.sh, on a machine with a JDK and Maven")
         self.process = subprocess.Popen(
             ["java", "-cp", f"{JARS}/*", HERE / "NassauJudge.java", *map(str, words)], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True, bufsize=1, preexec_fn=lambda: die_with_parent(signal.SIGKILL))

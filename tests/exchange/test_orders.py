@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from exchange.accounts import Account
+from servers.exchange.accounts import Account
 from tests.exchange.market_of import Market, S_NS
 
 ANSWERS = {"S": ">c", "A": ">IcI8sQccQcccc14sH", "U": ">IIcI8sQccQcccc14sH", "C": ">IIc", "E": ">IIQcQH",

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from exchange import demo
+from workshop.vm import trade as demo
 from tests.exchange.market_of import fields_of
 from tests.exchange.running import WAIT_S, WORDS, Lines, Running, Soup, header_of, messages_of
 from tests.exchange.test_orders import cancel, enter

@@ -14,10 +14,10 @@ import time
 
 import pytest
 
-from contest.die_with_parent import die_with_parent
+from servers.contest.die_with_parent import die_with_parent
 from tests.exchange.running import WAIT_S, Running, Soup
 from tests.exchange.test_orders import enter
-from vm import ports
+from workshop.vm import ports
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / os.environ.get("BUILD", "build") / "host/trade-linux"

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from exchange import moldudp64, server, soupbintcp
+from servers.exchange import moldudp64, server, soupbintcp
 
 SESSION = "SESSION001"
 

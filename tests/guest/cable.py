@@ -3,7 +3,7 @@ import select
 import socket
 import time
 
-from vm import qemu
+from workshop.vm import qemu
 
 
 class Cable:

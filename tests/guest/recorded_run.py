@@ -1,6 +1,6 @@
 """A run whose record is read from the guest's memory after its reset, by the reader that Linux uses."""
 
-from vm import qemu
+from workshop.vm import qemu
 
 from deploy import blackbox
 

@@ -1,7 +1,7 @@
 """Reads a guest's screen as text: VGA text memory, or a framebuffer drawn with the kernel's font."""
 import re
 
-from vm import qemu
+from workshop.vm import qemu
 
 VGA_TEXT = 0xB8000
 COLUMNS, ROWS = 80, 25

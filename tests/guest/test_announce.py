@@ -3,7 +3,7 @@ import struct
 import time
 
 import pytest
-from vm import qemu
+from workshop.vm import qemu
 
 MAC, ADDRESS = bytes.fromhex("525400abcdef"), bytes([10, 0, 2, 15])
 WORDS = "port=7 http.port=80 key=correct-horse-battery ip=10.0.2.15/24"

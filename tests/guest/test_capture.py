@@ -12,7 +12,7 @@ import pytest
 
 from deploy import blackbox, control
 from tests.guest import recorded_run
-from vm import machine, ports, qemu
+from workshop.vm import machine, ports, qemu
 
 GAME = ("feed=10.0.2.2:1 submit=10.0.2.2:2 user=u passwd=p n=6 m=3 key=correct-horse http.port=80 capture=96 "
         "capture.http=on")

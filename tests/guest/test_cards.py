@@ -2,7 +2,7 @@
 import re
 
 import pytest
-from vm import qemu
+from workshop.vm import qemu
 
 WORDS = "port=7 http.port=80 key=correct-horse-battery"
 GAME = "feed=10.0.2.2:1 submit=10.0.2.2:2 user=u passwd=p n=6 m=3"

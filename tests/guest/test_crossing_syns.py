@@ -6,7 +6,7 @@ import socket
 import struct
 
 from tests.lib.packets import ACK, PSH, RST, SYN, tcp
-from vm import qemu
+from workshop.vm import qemu
 
 GUEST, OURS = bytes.fromhex("525400abcdef"), bytes.fromhex("020000000001")
 OUR_ADDRESS = socket.inet_aton("10.9.0.1")

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from vm import machine
+from workshop.vm import machine
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/debugging.md").read_text()

@@ -8,7 +8,7 @@ import socket
 import threading
 
 from tests.hosted import test_digest
-from vm import ports, qemu
+from workshop.vm import ports, qemu
 
 IMAGE = qemu.BUILD / "digest/peregrine.elf"
 

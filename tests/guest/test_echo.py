@@ -2,7 +2,7 @@
 import socket
 
 from tests.hosted import test_echo
-from vm import ports, qemu
+from workshop.vm import ports, qemu
 
 IMAGE = qemu.BUILD / "echo/peregrine.elf"
 

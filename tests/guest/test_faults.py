@@ -7,10 +7,10 @@ import time
 from tests.guest import faults
 from tests.guest import recorded_run
 import pytest
-from vm import qemu
+from workshop.vm import qemu
 
-from vm.game import Game
-from vm.ports import TCP, UDP, free_port
+from workshop.vm.game import Game
+from workshop.vm.ports import TCP, UDP, free_port
 
 
 def start_game(row, directory):

@@ -7,7 +7,7 @@ import subprocess
 import uuid
 
 import pytest
-from vm import qemu
+from workshop.vm import qemu
 
 BZIMAGE = qemu.BUILD / "peregrine.bzImage"
 WAITING = "waiting for the host"

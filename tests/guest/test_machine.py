@@ -4,8 +4,8 @@ import subprocess
 import time
 
 import pytest
-from vm import linux_guest
-from vm import qemu
+from workshop.vm import linux_guest
+from workshop.vm import qemu
 from tests.guest import screen
 
 WAIT = "test.trap=wait"

@@ -9,7 +9,7 @@ import struct
 import time
 
 import pytest
-from vm import qemu
+from workshop.vm import qemu
 
 ECHO, HOLD, COUNTERS, RESET, GROUPS = 0x88B5, 0x88B6, 0x88B7, 0x88B8, 0x88B9
 COUNTER_NAMES = ("rx_frames", "tx_frames", "rx_kicks", "tx_kicks", "rx_rekicks", "tx_rekicks", "state_exits",

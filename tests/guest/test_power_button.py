@@ -1,6 +1,6 @@
 """The power button, which QMP's system_powerdown presses as virsh shutdown does: it means GG."""
 import pytest
-from vm import qemu
+from workshop.vm import qemu
 
 GAME = "feed=10.0.2.2:1 submit=10.0.2.2:2 user=u passwd=p n=6 m=3"
 NIC = ["-netdev", "user,id=n,restrict=on", "-device", "virtio-net-pci,netdev=n"]

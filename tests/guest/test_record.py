@@ -6,7 +6,7 @@ import time
 
 from tests.guest import recorded_run
 import pytest
-from vm import qemu
+from workshop.vm import qemu
 from tests.guest.recorded_run import HIGH, REGIONS, blackbox, record_at, run
 
 GAME = "feed=10.0.2.2:1 submit=10.0.2.2:2 user=u passwd=p n=6 m=3"

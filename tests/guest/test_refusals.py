@@ -4,7 +4,7 @@ import re
 import subprocess
 
 import pytest
-from vm import qemu
+from workshop.vm import qemu
 
 GOOD = "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=u passwd=p n=256 m=3"
 

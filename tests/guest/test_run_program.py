@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.hosted import test_echo
-from vm import ports, qemu
+from workshop.vm import ports, qemu
 
 # One after the other: each run forwards a port of its own number where that is free.
 pytestmark = pytest.mark.xdist_group("make-run")

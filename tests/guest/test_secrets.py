@@ -4,8 +4,8 @@ import pathlib
 import pytest
 
 from tests.guest import faults, recorded_run
-from vm import qemu
-from vm.game import Game
+from workshop.vm import qemu
+from workshop.vm.game import Game
 
 KEY, PASSWORD = "0x" + "5ec2e7" * 5 + "4b", "Sesame+open/42"
 SECRETS = (bytes.fromhex(KEY[2:]), KEY[2:].encode(), PASSWORD.encode(), PASSWORD.replace("+", "%2B").replace(

@@ -1,6 +1,6 @@
 """The survey as a kernel: each row is measured or gives the reason why not. The machine is reset at the end."""
 from tests.hosted import test_survey
-from vm import qemu
+from workshop.vm import qemu
 
 IMAGE = qemu.BUILD / "survey/peregrine.elf"
 SECONDS = 3

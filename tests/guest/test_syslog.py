@@ -6,7 +6,7 @@ import time
 from tests.guest import recorded_run
 import pytest
 
-from vm import machine
+from workshop.vm import machine
 from tests.guest.syslog_receiver import Receiver, time_of
 
 GAME = "feed=10.0.2.2:1 submit=10.0.2.2:2 user=u passwd=p n=6 m=3"

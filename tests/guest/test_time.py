@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from tests.guest import time_on_tap
-from vm import machine, qemu
+from workshop.vm import machine, qemu
 
 SHORT_S = 8
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.hosted import test_trade
 from tests.lib.waiting import wait_for
-from vm import ports, qemu
+from workshop.vm import ports, qemu
 
 IMAGE = qemu.BUILD / "trade/peregrine.elf"
 FEED = 26400
@@ -45,8 +45,8 @@ def account_of(page):
 # As `make run`, it forwards ports of its own numbers where these are free.
 @pytest.mark.xdist_group("make-run")
 def test_make_trade_shows_acknowledged_orders_and_ends_in_order():
-    trade = subprocess.Popen([sys.executable, "-m", "exchange.demo"], env={**os.environ, "RATE": "400", "SETTINGS": ""},
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    trade = subprocess.Popen([sys.executable, "-m", "workshop.vm.trade"], stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True, env={**os.environ, "RATE": "400", "SETTINGS": ""})
     try:
         page = re.match(r"trade: the page is at (\S+) \.", trade.stdout.readline())[1]
         wait_for(lambda: account_of(page)["counts"].get("answer A", 0) >= 8, "orders are acknowledged", PATIENCE_S)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from vm import qemu
+from workshop.vm import qemu
 
 # word: a regular expression for the log; functions that the backtrace must name, innermost first.
 TRAPS = {

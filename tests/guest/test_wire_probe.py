@@ -1,4 +1,4 @@
-"""tools/probe/: the kernel over the probe's device behind vhost-user, timed from descriptor to descriptor.
+"""tools/workshop/probe/: the kernel over the probe's device behind vhost-user, timed from descriptor to descriptor.
 
 The device shares no code with QEMU's or with tests/lib/virtio_model.c, so the driver meets one more implementation."""
 import json
@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from probe import half_rtt
-from probe import vhost
+from workshop.probe import half_rtt
+from workshop.probe import vhost
 
 TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools/wire_probe.py"
 

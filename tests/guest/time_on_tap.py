@@ -13,7 +13,7 @@ import tempfile
 import time
 
 from tests.lib import ntp
-from vm import machine, qemu
+from workshop.vm import machine, qemu
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 IMAGE = qemu.BUILD / "time/peregrine.elf"

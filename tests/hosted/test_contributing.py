@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from vm import machine
+from workshop.vm import machine
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD", "build")

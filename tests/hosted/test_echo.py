@@ -6,7 +6,7 @@ import socket
 import subprocess
 
 from command_line import VERSION
-from vm import ports
+from workshop.vm import ports
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / os.environ.get("BUILD", "build") / "host/echo-linux"

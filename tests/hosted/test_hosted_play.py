@@ -13,10 +13,10 @@ import time
 
 import pytest
 
-from contest import rounds
-from vm.game import Game, outcome
+from servers.contest import rounds
+from workshop.vm.game import Game, outcome
 from deploy import control
-from vm import ports
+from workshop.vm import ports
 from tests.e2e import hostile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 
 from tests.e2e.test_page import check_by_promtool
-from vm import ports
+from workshop.vm import ports
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HOST = ROOT / os.environ.get("BUILD", "build") / "host"

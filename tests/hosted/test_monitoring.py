@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.test_page import KERNEL_ALONE, promtool
 from tests.hosted.test_metrics import HOST, PATIENCE_S, PROGRAMS, ROOT
-from vm import ports
+from workshop.vm import ports
 
 SHARE = ROOT / "share/monitoring"
 DASHBOARDS = sorted((SHARE / "grafana").glob("*.json"))
@@ -37,7 +37,7 @@ def check(*words):
 
 
 def test_dashboards_are_those_of_the_table(tmp_path):
-    path = ROOT / "tools/make/dashboards.py"
+    path = ROOT / "tools/workshop/make/dashboards.py"
     spec = importlib.util.spec_from_file_location("dashboards", path)
     dashboards = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(dashboards)

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from make import settings_page
+from workshop.make import settings_page
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD", "build")

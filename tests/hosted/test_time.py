@@ -10,7 +10,7 @@ import pytest
 
 from tests.lib import ntp
 from tests.hosted.test_echo import page
-from vm import ports
+from workshop.vm import ports
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / os.environ.get("BUILD", "build") / "host/time-linux"

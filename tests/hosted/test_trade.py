@@ -11,7 +11,7 @@ import threading
 import time
 
 from tests.hosted.test_echo import page
-from vm import ports
+from workshop.vm import ports
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / os.environ.get("BUILD", "build") / "host/trade-linux"

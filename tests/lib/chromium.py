@@ -1,4 +1,5 @@
-"""Chromium for the tests of live pages (tools/web), on a wall and on a phone. Screenshots go to build/board/."""
+"""Chromium for the tests of live pages (tools/servers/web), on a wall and on a phone. Screenshots go
+to build/board/."""
 import os
 import pathlib
 import select

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from vm import machine
+from workshop.vm import machine
 
 
 def skip_without_tap():

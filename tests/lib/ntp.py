@@ -12,7 +12,7 @@ import struct
 import subprocess
 import time
 
-from probe import wire
+from workshop.probe import wire
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

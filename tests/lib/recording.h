@@ -1,5 +1,5 @@
 /* A recorded contest for simulator, check and benchmark: a file of `contest record --as-player` or `contest serve
- * --record` (tools/contest/record.py). */
+ * --record` (tools/servers/contest/record.py). */
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 """A recorded contest for tests, made from a seed, in the format of `contest record --as-player`."""
 import json
 
-from contest.stream import Stream
+from servers.contest.stream import Stream
 
 
 def make_recording(path, contest_round, bursts, **stream):

@@ -52,7 +52,7 @@ LAYOUT = {
 def structure_inputs(item):
     name = getattr(item, "callspec", None) and item.callspec.params.get("name")
     if name in LINTS:
-        return ("tools/lints/*.py", *LINTS[name])
+        return ("tools/workshop/lints/*.py", *LINTS[name])
     return ("tests/structure/*.py", *LAYOUT[item.originalname]) if item.originalname in LAYOUT else None
 
 
@@ -65,7 +65,7 @@ def tools_inputs(item):
     return ("VERSION", "CHANGELOG.md", "Makefile", "debian/*", "tools/**/*", "tests/tools/*", *image)
 
 
-WEB = ("VERSION", "tools/command_line.py", "tools/latencies.py", "tools/web/**/*")
+WEB = ("VERSION", "tools/command_line.py", "tools/latencies.py", "tools/servers/web/**/*")
 
 # By folder of tests/: the files, as patterns, or a function of the test.
 INPUTS = {
@@ -73,9 +73,10 @@ INPUTS = {
     "unit": unit_inputs,
     "wire": wire_inputs,
     "web": (*WEB, "tests/web/*"),
-    "contest": (*WEB, "tools/contest/**/*", "tests/contest/*"),
-    "exchange": (*WEB, "tools/contest/**/*", "tools/exchange/**/*", "tests/exchange/*",
-                 BUILD / "third-party/judges/.fetched", BUILD / "third-party/judges-java/.fetched"),
+    "contest": (*WEB, "tools/servers/contest/**/*", "tests/contest/*"),
+    "exchange": (*WEB, "tools/servers/contest/**/*", "tools/servers/exchange/**/*", "tools/workshop/vm/*.py",
+                 "tests/exchange/*", BUILD / "third-party/judges/.fetched",
+                 BUILD / "third-party/judges-java/.fetched"),
     "sim": (BUILD / "test/sim-own", "tests/sim/*.py"),
     "matcher": (BUILD / "host/tests/matcher/matcher_check", "tests/matcher/*.py"),
     "tools": tools_inputs,

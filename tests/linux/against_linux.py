@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 
-from vm import machine
+from workshop.vm import machine
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INTEROP = ROOT / os.environ.get("BUILD", "build") / "host/tests/linux/interop"

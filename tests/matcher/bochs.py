@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-from vm import linux_guest
+from workshop.vm import linux_guest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

@@ -17,7 +17,7 @@ import time
 
 
 from tests.roundtrip import trip as round_trip
-from vm import machine
+from workshop.vm import machine
 
 PAGE = 4096
 ROM = range(0xA0, 0x100)

@@ -11,8 +11,8 @@ import pytest
 
 from tests.lib.namespace import skip_without_tap
 from tests.roundtrip.trip import TRIPS
-from vm import machine
-from vm import qemu
+from workshop.vm import machine
+from workshop.vm import qemu
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

@@ -3,7 +3,7 @@ would take minutes longer, and no other test would notice."""
 import pathlib
 import time
 
-from vm import qemu
+from workshop.vm import qemu
 from tests.roundtrip import translations
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -26,13 +26,13 @@ import tempfile
 import threading
 import time
 
-from vm import machine
-from vm import qemu
+from workshop.vm import machine
+from workshop.vm import qemu
 from tests.bench import bench_rows
 from tests.hosted.test_survey import udp_echo
 from tests.roundtrip import translations
-from contest import rounds
-from vm.game import Game, outcome
+from servers.contest import rounds
+from workshop.vm.game import Game, outcome
 from deploy import ways
 from deploy.ssh import Host
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from contest import rounds
+from servers.contest import rounds
 from tests.lib.recordings import make_recording
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

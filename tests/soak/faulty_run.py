@@ -11,7 +11,7 @@ import time
 from deploy import control
 from tests.bench import bench_rows
 from tests.soak import faulty_wire
-from vm import machine, qemu
+from workshop.vm import machine, qemu
 
 S_NS = 10**9
 RSS_GROWTH_MAX = 16 << 20                   # QEMU's own memory; the guest's is fixed

@@ -4,8 +4,8 @@ import collections
 import dataclasses
 import types
 
-from exchange import journal, ouch
-from exchange.market import Exchange
+from servers.exchange import journal, ouch
+from servers.exchange.market import Exchange
 
 S_NS = 10**9
 UNITS = 10_000              # a price has four implied decimals

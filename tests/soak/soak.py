@@ -15,12 +15,12 @@ import statistics
 import sys
 import time
 
-from contest import record, rounds
+from servers.contest import record, rounds
 from deploy import control
 from tests.e2e import dhcp_server
 from tests.soak import faulty_run, faulty_wire
-from vm import machine
-from vm.game import Game, outcome
+from workshop.vm import machine
+from workshop.vm.game import Game, outcome
 
 USER = "peregrine"
 LEASES = ("10.77.0.2", "10.77.0.3")

@@ -19,7 +19,7 @@ import time
 from deploy import control
 from tests.exchange.running import WAIT_S, Running
 from tests.soak import faulty_run, judge_trade
-from vm import machine, qemu
+from workshop.vm import machine, qemu
 
 GROUPS, LINES, REREQUEST = ("239.1.1.1", "239.1.1.2"), (26400, 26401), 26410
 PORTS = {"rerequest": 26402, "snapshot": 26403, "orders": 26404}

@@ -1,12 +1,15 @@
-"""The imports of Python: tests import tools, tools import no tests, and tools' packages import downwards only."""
+"""The imports of Python: tests import tools, tools import no tests; the rooms of tools import as
+tools/workshop/lints/rooms.py says, and packages within a room downwards only."""
 import ast
 
 import pytest
 
-from lints import files
+from workshop.lints import files, rooms
 
-# From the bottom up. A package imports those before it; modules at the top of tools/ import any.
-PACKAGES = ("web", "contest", "lints", "players", "deploy", "vm", "exchange", "probe")
+# From the bottom up: a package of a room imports those before it there.
+PACKAGES = ("servers.web", "servers.contest", "servers.players", "servers.exchange",
+            "workshop.lints", "workshop.vm", "workshop.probe")
+TOP = ("command_line", "latencies")     # modules of tools/ for all rooms
 
 
 def imports(name):
@@ -22,11 +25,6 @@ def imports(name):
     return found
 
 
-def package_of(name):
-    parts = name.split("/")
-    return parts[1] if len(parts) > 2 else ""
-
-
 PYTHON = files.of_kind(("tools", "tests"), "py")
 TOOLS = [name for name in PYTHON if name.startswith("tools/")]
 
@@ -39,14 +37,29 @@ def test_tools_import_no_tests():
     assert [name for name in TOOLS if any(module.split(".")[0] == "tests" for module in imports(name))] == []
 
 
+def of_tools(name):
+    """Returns the modules of tools/ that a file imports, as lists: room, package."""
+    own = (*rooms.TOOLS_MAY_IMPORT, *TOP)
+    return [module.split(".")[:2] for module in imports(name) if module.split(".")[0] in own]
+
+
+@pytest.mark.parametrize("room", rooms.TOOLS_MAY_IMPORT)
+def test_rooms_of_tools_import_as_the_table_says(room):
+    allowed = {room, *rooms.TOOLS_MAY_IMPORT[room], *TOP}
+    for name in TOOLS:
+        if name.startswith(f"tools/{room}/"):
+            assert {module[0] for module in of_tools(name)} <= allowed, name
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_packages_import_downwards(package):
-    below = PACKAGES[:PACKAGES.index(package) + 1]
+    above = PACKAGES[PACKAGES.index(package) + 1:]
     for name in TOOLS:
-        if package_of(name) == package:
-            upwards = [m for m in imports(name) if m.split(".")[0] in PACKAGES and m.split(".")[0] not in below]
-            assert not upwards, f"{name} imports {upwards}"
+        if name.startswith(f"tools/{package.replace('.', '/')}/"):
+            assert not {".".join(module) for module in of_tools(name)} & set(above), name
 
 
-def test_all_packages_are_in_the_order():
-    assert {package_of(name) for name in TOOLS} - {"", "make"} <= set(PACKAGES)
+def test_every_tool_stands_in_a_room_or_is_a_command():
+    folders = {"/".join(name.split("/")[1:-1]) for name in files.of_kind(("tools",), "py", "sh")}
+    known = {package.replace(".", "/") for package in PACKAGES}
+    assert folders - known == {"", "contest", "servers", "workshop", "workshop/make", "deploy", "deploy/remote"}

@@ -1,8 +1,8 @@
 """The allowed includes, and the symbols that the objects of net/ and app/ may leave undefined.
 
-tools/lints/rooms.py has the directions between rooms; here are the rules within them. app includes net's public headers
-alone. host/ and image/ put the parts together: they include app/program.h, app/machine.h and app/service/ of app, and
-no program. No program includes another's files. Nobody includes tests or tools."""
+tools/workshop/lints/rooms.py has the directions between rooms; here are the rules within them. app includes of net
+its public headers alone. host/ and image/ put the parts together: they include app/program.h, app/machine.h and
+app/service/ of app, and no program. No program includes another's files. Nobody includes tests or tools."""
 import functools
 import os
 import pathlib
@@ -11,8 +11,8 @@ import subprocess
 
 import pytest
 
-import figures
-from lints import rooms
+from workshop import figures
+from workshop.lints import rooms
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
@@ -352,7 +352,7 @@ def test_the_answer_s_way_lies_in_the_section_that_idle_time_fetches():
 
 
 def test_the_picture_of_the_rooms_shows_the_rules():
-    """docs/rooms.svg is drawn from tools/lints/rooms.py: `make report`."""
+    """docs/rooms.svg is drawn from tools/workshop/lints/rooms.py: `make report`."""
     assert (ROOT / "docs/rooms.svg").read_text() == figures.rooms()
 
 

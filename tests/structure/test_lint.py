@@ -1,7 +1,7 @@
 """tools/lint finds nothing in the rooms that each lint is held for. A finding is printed as file:line."""
 import pytest
 
-from lints import lints
+from workshop.lints import lints
 
 
 @pytest.mark.parametrize("name", lints.LINTS)

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from vm import qemu
+from workshop.vm import qemu
 
 NAMES = ("peregrine.elf", "peregrine.bzImage", "peregrine.debug")     # built in this tree, too
 # By gcc 14; gcc 12 makes 2,000 less. An assertion takes 60 bytes, a name 10.

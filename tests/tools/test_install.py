@@ -8,14 +8,14 @@ import tarfile
 
 import pytest
 
-from contest import serve
-from lints import files
+from servers.contest import serve
+from workshop.lints import files
 from tests.tools.test_make import make
 
 
 @pytest.fixture(name="installed")
 def installed_tools(tmp_path):
-    for name in ("deploy", "contest", "web"):
+    for name in ("deploy", "servers/contest", "servers/web"):
         shutil.copytree(files.ROOT / "tools" / name, tmp_path / name)
     for name in ("command_line.py", "latencies.py", "peregrine"):
         shutil.copy(files.ROOT / "tools" / name, tmp_path)
@@ -28,7 +28,7 @@ def installed_tools(tmp_path):
 
 
 def test_the_version_beside_the_tools_is_said(installed):
-    assert installed("contest/contest", "serve", "--version") == "peregrine-contest serve 2.0.0\n"
+    assert installed("servers/contest/contest", "serve", "--version") == "peregrine-contest serve 2.0.0\n"
     assert installed("peregrine", "--version") == "peregrine 2.0.0\n"
 
 
@@ -59,7 +59,7 @@ def test_every_program_is_installed_with_its_parser(installed, tmp_path):
 
 
 def test_every_page_that_help_and_manual_name_is_installed(installed):
-    recipes = (files.ROOT / "tools/make/install.mk").read_text()
+    recipes = (files.ROOT / "tools/workshop/make/install.mk").read_text()
     pages = set(re.search(r"^INSTALLED_PAGES := (.*)", recipes, re.MULTILINE)[1].split())
     sources = [*files.ROOT.glob("app/*/*.c"), *files.ROOT.glob("net/*.c"), *files.ROOT.glob("kernel/*.c")]
     named = {name for path in sources for name in re.findall(r"\[(\w+)\.md\]\(", path.read_text())}
@@ -81,7 +81,7 @@ def test_the_contest_is_kept_where_the_service_looks(installed):
     unit = (files.ROOT / "debian/peregrine-contest.service").read_text()
     place, = {word for word in unit.split() if word.startswith("/var/lib/") and word.endswith(".db")}
     for command in ("init", "plan", "serve", "board", "replay", "export"):
-        said = installed("contest/contest", command, "--help")
+        said = installed("servers/contest/contest", command, "--help")
         assert said.startswith(f"usage: peregrine-contest {command} "), said
         assert place in said.replace("\n", "").replace(" ", ""), said
 
@@ -98,7 +98,7 @@ def test_the_service_of_the_contest_is_confined():
 
 
 def test_a_contest_is_named_by_the_installed_command(installed, tmp_path):
-    said = installed("contest/contest", "init", str(tmp_path / "cup.db"))
+    said = installed("servers/contest/contest", "init", str(tmp_path / "cup.db"))
     assert f"`peregrine-contest serve {tmp_path}/cup.db` plays it" in said
 
 

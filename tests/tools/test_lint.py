@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from lints import asserts, comments, commits, files, lines, unused, words
+from workshop.lints import asserts, comments, commits, files, lines, unused, words
 
 
 def faults(source):
@@ -82,12 +82,12 @@ def test_assertions_are_counted_in_bodies_alone():
 
 def test_every_file_of_the_product_has_a_kind():
     assert files.kind("net/tcp/fast.c") == "c" and files.kind("tools/lint") == "py" and files.kind("LICENSE") == ""
-    assert not list(lines.findings("tools/lints/lines.py"))
+    assert not list(lines.findings("tools/workshop/lints/lines.py"))
 
 
 def test_the_exit_status_is_0_without_findings_and_2_for_an_unknown_name():
     program = files.ROOT / "tools/lint"
-    good = subprocess.run([program, "words", "lines", "tools/lints"], capture_output=True, text=True)
+    good = subprocess.run([program, "words", "lines", "tools/workshop/lints"], capture_output=True, text=True)
     assert (good.returncode, good.stdout) == (0, "")
     bad = subprocess.run([program, "no_such_thing"], capture_output=True, text=True)
     assert bad.returncode == 2 and "no_such_thing" in bad.stderr

@@ -90,7 +90,7 @@ def test_a_build_says_while_a_step_goes_on_what_it_makes_and_how_much_is_made(ga
         echo 'gcc -O2 -c -o one.o one.c'; echo 'make: a word'; echo 'gcc -O2 -c -o two.o two.c'
         echo 'gcc -O2 -c -o two.o two.c'; [ "$1" = -n ] || cat {gate}; exit 3\n""")
     (tmp_path / "make").chmod(0o755)
-    with start("tools/make/progress.sh", tmp_path / "make") as process:
+    with start("tools/workshop/make/progress.sh", tmp_path / "make") as process:
         assert process.stdout.readline() == "build: 2 files to compile\n"
         assert re.match(r"build: 2 of 2, \d s: two.o", lines_until(process, "build: "))
         gate.write_text("go on")

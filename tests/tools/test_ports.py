@@ -1,4 +1,4 @@
-"""tools/vm/ports.py: no port is given to two processes, or while a socket uses it."""
+"""tools/workshop/vm/ports.py: no port is given to two processes, or while a socket uses it."""
 import pathlib
 import socket
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from vm import ports
+from workshop.vm import ports
 
 
 def test_two_processes_get_different_ports(monkeypatch):

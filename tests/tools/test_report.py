@@ -1,10 +1,10 @@
-"""tools/report.py: every figure of the pages comes from docs/performance.json, and a family of rows is of one run."""
+"""tools/workshop/report.py: every figure of the pages is in docs/performance.json; a family of rows is of one run."""
 import json
 import pathlib
 import re
 
 import pytest
-import report
+from workshop import report
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROW = {"name": "net/own/burst-to-post", "unit": "ns", "n": 100, "p50": 24.04, "p99": 56, "machine": "a processor",

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from vm import guest_log, machine, qemu, serve
+from workshop.vm import guest_log, machine, qemu, serve
 import run
-from vm.game import outcome
+from workshop.vm.game import outcome
 
 
 @pytest.mark.parametrize("variables, quoted", [

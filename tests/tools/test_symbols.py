@@ -1,7 +1,7 @@
 """The table of function names in the image. tests/unit/symbols_test.c reads the same table."""
 import subprocess
 
-from vm import qemu
+from workshop.vm import qemu
 
 NM = """0000000001000000 R image_begin
 00000000010041b0 T matcher_push
@@ -16,7 +16,8 @@ TABLE = (b"\x10\0star" + bytes([ord("t") | 128]) + b"\x10\5l" + bytes([ord("e") 
 
 
 def symbols(nm):
-    done = subprocess.run([qemu.ROOT / "tools/make/symbols.py"], input=nm, capture_output=True, text=True, check=True)
+    program = qemu.ROOT / "tools/workshop/make/symbols.py"
+    done = subprocess.run([program], input=nm, capture_output=True, text=True, check=True)
     body = done.stdout.partition("{")[2].partition("}")[0]
     count = int(done.stdout.rpartition("= ")[2].rstrip(";\n"))
     return bytes(map(int, body.replace(",", " ").split()))[:count]

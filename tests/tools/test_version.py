@@ -5,10 +5,10 @@ import subprocess
 import pytest
 
 from command_line import VERSION
-from contest.__main__ import COMMANDS
-from lints import files
+from servers.contest.__main__ import COMMANDS
+from workshop.lints import files
 
-TOOLS = [path for path in files.of_kind(("tools",), "py") if path.count("/") == 1
+TOOLS = [path for path in files.of_kind(("tools",), "py") if path.rpartition("/")[0] in ("tools", "tools/workshop")
          and path != "tools/command_line.py" and "ArgumentParser(" in (files.ROOT / path).read_text()]
 CONTEST = [("tools/contest/contest", *command) for command in ((), *((name,) for name in COMMANDS))]
 

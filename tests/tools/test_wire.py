@@ -1,4 +1,4 @@
-"""tools/probe/wire.py: the stamps are those of the wire, the answers are checked."""
+"""tools/workshop/probe/wire.py: the stamps are those of the wire, the answers are checked."""
 import socket
 import subprocess
 import threading
@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from vm import linux_guest
-from contest import rounds
-from contest.oracle import Oracle
+from workshop.vm import linux_guest
+from servers.contest import rounds
+from servers.contest.oracle import Oracle
 from tests.contest.plain_player import post, read_reply
-from probe import vhost
-from probe.wire import ProbeError, Wire
+from workshop.probe import vhost
+from workshop.probe.wire import ProbeError, Wire
 
 ROUND = rounds.ONLINE
 

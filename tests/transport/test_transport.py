@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.transport.cases import CASES
-from vm import machine
+from workshop.vm import machine
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

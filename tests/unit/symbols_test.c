@@ -1,4 +1,4 @@
-/* kernel/rescue/symbols.c reads the table that tests/tools/test_symbols.py has tools/make/symbols.py write. */
+/* kernel/rescue/symbols.c reads the table that tests/tools/test_symbols.py has tools/workshop/make/symbols.py write. */
 #include "kernel/rescue/symbols.h"
 #include "tests/lib/test.h"
 

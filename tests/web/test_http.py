@@ -1,8 +1,8 @@
-"""tools/web/http.py: any bytes, in any pieces, make requests or BadRequest, and no other exception."""
+"""tools/servers/web/http.py: any bytes, in any pieces, make requests or BadRequest, and no other exception."""
 import hypothesis
 from hypothesis import strategies
 
-from web import http
+from servers.web import http
 
 VALID = (b"POST /submit?user=a&passwd=%41+ HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n12",
          b"GET http://[::1]:80/board.txt?a=b#c HTTP/1.0\r\nExpect: 100-continue\r\n\r\n")

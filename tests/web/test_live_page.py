@@ -1,4 +1,4 @@
-"""tools/web/live_page.py: hostile viewers."""
+"""tools/servers/web/live_page.py: hostile viewers."""
 import os
 import socket
 import threading
@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from tests.lib.waiting import PATIENCE_S, wait_for
-from web import live_page
+from servers.web import live_page
 
 
 class Pages(live_page.Pages):

@@ -16,7 +16,7 @@ import sys
 
 from command_line import add_version, until_enough
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 TREE = "build/coverage"
 FOLDERS = ("unit", "wire", "sim", "hosted", "netlib")
 # Hosted programs that their folders' tests play among slow ones.

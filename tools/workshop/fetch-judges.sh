@@ -6,7 +6,7 @@
 # indexes that this machine is configured with. Java's are left out without a JDK or without Maven. Nothing is
 # installed, nothing of them is committed.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 case ${1-} in ?*) echo "fetch-judges.sh: '$1' is no argument; there is none" >&2; exit 2 ;; esac
 

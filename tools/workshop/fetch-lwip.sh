@@ -8,7 +8,7 @@
 # None of the package's patches is applied: at this version they concern its sockets API, PPP and its Unix port, and
 # none of that is built here.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 version=2.1.3+dfsg1
 sha256=0a8276d09fc4e97bbba2f953d74af2388fc2195ea156be9d7589e297a68fde24     # hash of lwip_$version.orig.tar.xz
@@ -54,7 +54,7 @@ if [ ! -f "$part/$name" ]; then
         printf '%s' "${tried:-  nothing: apt-get indextargets lists no repository with a main or universe component
 }"
         echo "If the mirror has dropped that version, put $name (SHA-256 $sha256)"
-        echo "at a repository this machine's apt knows, or set another version and its SHA-256 in tools/fetch-lwip.sh."
+        echo "at a repository this machine's apt knows, or set another version and its SHA-256 in $0."
     } >&2
     exit 1
 fi

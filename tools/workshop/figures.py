@@ -2,7 +2,7 @@
 """Draws the pictures of the documents, docs/*.svg. Run by `make report`.
 
 The times come from docs/performance.json; what was not measured is left out. The arrows of the rooms are those of
-tools/lints/rooms.py, to which tests/structure holds the code.
+tools/workshop/lints/rooms.py, to which tests/structure holds the code.
 """
 import argparse
 import html
@@ -11,9 +11,9 @@ import pathlib
 import sys
 
 from command_line import add_version, until_enough
-from lints import rooms as rules
+from workshop.lints import rooms as rules
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 FONT = "font-family='DejaVu Sans, Helvetica, sans-serif'"
 # The systems of the bars, in colours that the colour-blind tell apart (Okabe and Ito).
 SYSTEMS = {"own": ("Peregrine", "#0072b2"), "lwip": ("lwIP", "#e69f00"), "linux": ("Linux", "#8c8c8c")}

@@ -17,10 +17,10 @@ import sys
 import textwrap
 from dataclasses import dataclass
 
-import figures
+from workshop import figures
 from command_line import add_version, until_enough
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 OTHERS_MAX = 0.05       # processors busy with other work; less counts as an idle machine
 
 # Each family of rows: how it is measured.

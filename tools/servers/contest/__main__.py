@@ -1,12 +1,12 @@
-"""`python3 -m contest COMMAND ...`, which tools/contest/contest runs."""
+"""`python3 -m servers.contest COMMAND ...`, which tools/contest/contest runs."""
 import argparse
 import importlib
 import sqlite3
 import sys
 
 from command_line import run_command
-from contest import store
-from contest.arguments import PROGRAM, complain
+from servers.contest import store
+from servers.contest.arguments import PROGRAM, complain
 
 COMMANDS = {
     "init": "makes the store of a contest: its name, rounds, schedule, users",
@@ -24,7 +24,7 @@ MODULES = {"record": "recorder", "plan": "show"}        # contest/record.py and 
 
 
 def module_of(command):
-    return importlib.import_module(f"contest.{MODULES.get(command, command.replace('-', '_'))}")
+    return importlib.import_module(f"servers.contest.{MODULES.get(command, command.replace('-', '_'))}")
 
 
 def make_parser():

@@ -5,7 +5,7 @@ import re
 
 import command_line
 from command_line import INSTALLED, bounded
-from contest import plan, rounds
+from servers.contest import plan, rounds
 
 PROGRAM = "peregrine-contest" if INSTALLED else "contest"
 complain = functools.partial(command_line.complain, PROGRAM)

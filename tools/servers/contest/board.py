@@ -20,10 +20,10 @@ import signal
 import threading
 import time
 
-from contest import board_state, board_text, metrics, store
-from contest.arguments import add_store, bounded, command_parser, complain
-from contest.follower import Follower
-from web import live_page
+from servers.contest import board_state, board_text, metrics, store
+from servers.contest.arguments import add_store, bounded, command_parser, complain
+from servers.contest.follower import Follower
+from servers.web import live_page
 
 PAGE = pathlib.Path(__file__).resolve().parent / "page"
 FOLLOW_S = 0.1
@@ -70,7 +70,7 @@ class Pages(live_page.Pages):
     def _picture(self, path):
         """Makes a picture, or gives that of a moment ago."""
         try:
-            from contest import pictures        # loads matplotlib, which takes a second
+            from servers.contest import pictures        # loads matplotlib, which takes a second
         except ImportError as error:
             raise live_page.Unavailable(f"{error}; pictures need the package python3-matplotlib") from error
         with self.picture_lock:

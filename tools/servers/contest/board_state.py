@@ -7,8 +7,8 @@ Nothing here helps a player: an answer is shown when somebody has submitted it, 
 import importlib.util
 import statistics
 
-from contest import board_text
-from contest.scoring import WINDOW_NS
+from servers.contest import board_text
+from servers.contest.scoring import WINDOW_NS
 from latencies import histogram, quantile
 
 RECENT = 24                 # answers on the page

@@ -3,7 +3,7 @@ import datetime
 import html
 import json
 
-from contest.scoring import POINTS
+from servers.contest.scoring import POINTS
 
 # Column heads and the column where each ends, as the original aligned them. A value too long moves the rest.
 HEADS = (("+8", 14), ("+4", 21), ("+2", 29), ("+1", 36), (">5s", 41), ("wrong", 48), ("dup", 55), ("submit", 63),

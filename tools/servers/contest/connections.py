@@ -13,8 +13,8 @@ import socket
 import struct
 import time
 
-from contest.stamp_probe import SO_TIMESTAMPNS
-from web import http
+from servers.contest.stamp_probe import SO_TIMESTAMPNS
+from servers.web import http
 
 LOG = logging.getLogger("contest")
 OUTBOX_BYTES_MAX = 64 << 10         # for a slow reader, besides TCP's buffer and the latest burst

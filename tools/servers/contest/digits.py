@@ -8,10 +8,10 @@ import gc
 import resource
 import time
 
-from contest import store
-from contest.oracle import Oracle
-from contest.scoring import WINDOW_NS
-from contest.stream import RecordedStream, Stream
+from servers.contest import store
+from servers.contest.oracle import Oracle
+from servers.contest.scoring import WINDOW_NS
+from servers.contest.stream import RecordedStream, Stream
 
 WARM_S = 0.0006                 # so long before a burst its readers' sockets are touched: tests/contest/test_load.py
 FEED_HEAD = b"HTTP/1.1 200 OK\r\nServer: Most\r\nContent-type: text/plain\r\n"

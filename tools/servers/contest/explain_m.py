@@ -13,8 +13,8 @@ Prints four facts for each modulus:
 import math
 import multiprocessing
 
-from contest import rounds
-from contest.arguments import bounded, command_parser, complain
+from servers.contest import rounds
+from servers.contest.arguments import bounded, command_parser, complain
 
 BURST_DIGITS_A_SECOND = 350 / 0.7           # 50 to 300 digits each 0.2 to 0.5 s
 

@@ -12,8 +12,8 @@ import pathlib
 import sqlite3
 import sys
 
-from contest import replica, store
-from contest.arguments import add_store, command_parser, complain
+from servers.contest import replica, store
+from servers.contest.arguments import add_store, command_parser, complain
 
 
 def write_table(connection, table, file):

@@ -17,11 +17,11 @@ import sys
 import time
 
 from command_line import words_of
-from contest import foreign, record, rounds
-from contest.arguments import bounded, command_parser
-from contest.foreign import ForeignError
-from contest.hidden import Finder, HiddenError
-from contest.hidden_answers import AnswerFinder, answers_on, in_full
+from servers.contest import foreign, record, rounds
+from servers.contest.arguments import bounded, command_parser
+from servers.contest.foreign import ForeignError
+from servers.contest.hidden import Finder, HiddenError
+from servers.contest.hidden_answers import AnswerFinder, answers_on, in_full
 
 
 def say(text):

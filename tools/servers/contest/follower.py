@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 
-from contest import replica, store
+from servers.contest import replica, store
 
 LOG = logging.getLogger("contest")
 SNAPSHOT_ROWS = 20_000

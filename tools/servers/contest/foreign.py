@@ -6,7 +6,7 @@ import socket
 import threading
 
 from command_line import printable
-from contest.rounds import CONSTANT_BITS_MAX, N_MAX
+from servers.contest.rounds import CONSTANT_BITS_MAX, N_MAX
 
 BOARD_BYTES_MAX = 1 << 20       # ten times the longest board of our own
 CONSTANTS_MAX = 64

@@ -1,9 +1,9 @@
 """The state of the contest that all parts of the server share. Knows no sockets."""
-from contest.clock import Clock
-from contest.options import plan_of
-from contest.record import Record
-from contest.scoring import Contest
-from contest.stored_contest import NoStore, StoredContest
+from servers.contest.clock import Clock
+from servers.contest.options import plan_of
+from servers.contest.record import Record
+from servers.contest.scoring import Contest
+from servers.contest.stored_contest import NoStore, StoredContest
 
 
 class Game:

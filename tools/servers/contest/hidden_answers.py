@@ -7,7 +7,7 @@ the primes that the board names count.
 import math
 import re
 
-from contest.hidden import HiddenError
+from servers.contest.hidden import HiddenError
 
 ELISION = " ..... "
 ANSWER = re.compile(r"^([1-9][0-9]*)( \.{5} ([0-9]+))?$", re.MULTILINE)

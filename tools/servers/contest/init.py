@@ -9,10 +9,11 @@ Spans count from the beginning: 90, 15m, 2h, 3d. Without --starts a contest begi
 import os
 
 from command_line import words_of
-from contest import rounds, store
-from contest.arguments import PROGRAM, SERVED, STREAM_WORDS, add_store, add_stream, command_parser, complain, of_plan
-from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
-from contest.show import describe
+from servers.contest import rounds, store
+from servers.contest.arguments import (PROGRAM, SERVED, STREAM_WORDS, add_store, add_stream, command_parser, complain,
+                                       of_plan)
+from servers.contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
+from servers.contest.show import describe
 
 
 def round_at(text):

@@ -16,10 +16,10 @@ import dataclasses
 import socket
 import struct
 
-from contest.addresses import Addresses
-from contest.plan import USER
-from contest.scoring import Submission
-from web import http
+from servers.contest.addresses import Addresses
+from servers.contest.plan import USER
+from servers.contest.scoring import Submission
+from servers.web import http
 
 TCP_INFO_MIN_RTT = 148          # offset of tcpi_min_rtt (us) in struct tcp_info, linux/tcp.h
 USERS_MAX = 1000                # names, where anybody may come

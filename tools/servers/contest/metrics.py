@@ -2,7 +2,7 @@
 
 Like the board it shows nothing that would help a player. Names of players are labels, so any name is fine.
 """
-from contest import board_state
+from servers.contest import board_state
 
 POINTS = (8, 4, 2, 1, 0)
 RESULTS = ("late", "wrong", "dup", "early")

@@ -1,8 +1,8 @@
 """The options of a contest server: where it listens, how it sends, what it keeps."""
 import dataclasses
 
-from contest.plan import Plan, Users
-from contest.rounds import ONLINE, Round
+from servers.contest.plan import Plan, Users
+from servers.contest.rounds import ONLINE, Round
 
 
 @dataclasses.dataclass

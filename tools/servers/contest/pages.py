@@ -1,6 +1,6 @@
 """The pages of a server beside which no board runs."""
-from contest import board_text
-from web import http
+from servers.contest import board_text
+from servers.web import http
 
 
 def page(game, connections, begun, request):

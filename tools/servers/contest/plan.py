@@ -9,7 +9,7 @@ import hmac
 import re
 import secrets
 
-from contest.rounds import ONLINE, Round
+from servers.contest.rounds import ONLINE, Round
 
 
 USER = re.compile(r"[A-Za-z0-9_.-]{1,32}")

@@ -11,10 +11,10 @@ import sys
 import threading
 import time
 
-from contest import foreign
-from contest.arguments import bounded, command_parser, complain
-from contest.foreign import ForeignError
-from contest.record import Record
+from servers.contest import foreign
+from servers.contest.arguments import bounded, command_parser, complain
+from servers.contest.foreign import ForeignError
+from servers.contest.record import Record
 
 LOG = logging.getLogger("contest")
 AGAIN_S = 1.0

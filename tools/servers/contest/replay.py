@@ -5,9 +5,9 @@
 import contextlib
 import re
 
-from contest import board_text, replica, store
-from contest.arguments import add_store, command_parser, complain, of_plan
-from contest.plan import parse_span, parse_time
+from servers.contest import board_text, replica, store
+from servers.contest.arguments import add_store, command_parser, complain, of_plan
+from servers.contest.plan import parse_span, parse_time
 
 
 def moment(text):

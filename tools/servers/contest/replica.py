@@ -6,11 +6,11 @@ trusted.
 """
 import json
 
-from contest import store
-from contest.history import History
-from contest.oracle import Occurrence
-from contest.plan import Plan
-from contest.scoring import Contest, Submission
+from servers.contest import store
+from servers.contest.history import History
+from servers.contest.oracle import Occurrence
+from servers.contest.plan import Plan
+from servers.contest.scoring import Contest, Submission
 
 ROWS_AT_ONCE = 5000
 

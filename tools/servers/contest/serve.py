@@ -16,14 +16,15 @@ import sys
 import time
 
 from command_line import INSTALLED
-from contest import rounds, store
-from contest.arguments import PROGRAM, SERVED, STREAM_WORDS, add_stream, bounded, command_parser, complain, of_plan
-from contest.connections import CONNECTION_COUNT_MAX
-from contest.die_with_parent import die_with_parent
-from contest.options import Options
-from contest.plan import Plan, Users
-from contest.record import RecordError
-from contest.server import ContestServer
+from servers.contest import rounds, store
+from servers.contest.arguments import (PROGRAM, SERVED, STREAM_WORDS, add_stream, bounded, command_parser, complain,
+                                       of_plan)
+from servers.contest.connections import CONNECTION_COUNT_MAX
+from servers.contest.die_with_parent import die_with_parent
+from servers.contest.options import Options
+from servers.contest.plan import Plan, Users
+from servers.contest.record import RecordError
+from servers.contest.server import ContestServer
 
 BOARD_RESTART_S = 2
 PRIORITY = -15                  # nice(2)
@@ -103,7 +104,7 @@ class BoardProcess:
 
     def __init__(self, options, server):
         self.server = server
-        self.words = [sys.executable, "-m", "contest", "board", options.store, "--bind", options.bind,
+        self.words = [sys.executable, "-m", "servers.contest", "board", options.store, "--bind", options.bind,
                       "--port", str(server.ports["pages"])]
         self.process = self._start(stdout=subprocess.PIPE)
         with self.process.stdout:

@@ -12,14 +12,14 @@ import collections
 import select
 import time
 
-from contest.connections import Connections
-from contest.digits import Digits
-from contest.game import Game
-from contest.judge import Judge
-from contest.loop import Loop
-from contest.pages import page
-from contest.stamp_probe import StampProbe, kernel_stamp_ns
-from web import http
+from servers.contest.connections import Connections
+from servers.contest.digits import Digits
+from servers.contest.game import Game
+from servers.contest.judge import Judge
+from servers.contest.loop import Loop
+from servers.contest.pages import page
+from servers.contest.stamp_probe import StampProbe, kernel_stamp_ns
+from servers.web import http
 
 READ_BYTES_MAX = 2048           # from a connection in one turn
 SERVED_A_TURN = 100             # reads and requests of one address: some 6 ms

@@ -10,9 +10,9 @@ import contextlib
 import dataclasses
 import json
 
-from contest import replica, store
-from contest.arguments import add_store, command_parser, complain, of_plan, users_of
-from contest.plan import PlanError, Users, parse_span, span_text
+from servers.contest import replica, store
+from servers.contest.arguments import add_store, command_parser, complain, of_plan, users_of
+from servers.contest.plan import PlanError, Users, parse_span, span_text
 
 
 def describe(plan):

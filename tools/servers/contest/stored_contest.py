@@ -1,7 +1,7 @@
 """A contest as its store has it, for a server that begins or goes on with it."""
 import time
 
-from contest import replica, store
+from servers.contest import replica, store
 
 
 class NoStore:

@@ -7,7 +7,7 @@ import dataclasses
 import random
 import re
 
-from contest import record
+from servers.contest import record
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""`python3 -m exchange COMMAND ...`, with tools/ in PYTHONPATH."""
+"""`python3 -m servers.exchange COMMAND ...`, with tools/ in PYTHONPATH."""
 import sys
 from importlib import import_module
 
 from command_line import run_command
-from exchange.arguments import PROGRAM
+from servers.exchange.arguments import PROGRAM
 
 COMMANDS = {
     "serve": "runs an exchange: market data, snapshots, orders",
@@ -12,7 +12,9 @@ COMMANDS = {
 
 
 def main(words):
-    return run_command(PROGRAM, COMMANDS, lambda command, more: import_module(f"exchange.{command}").main(more), words)
+    def run(command, more):
+        return import_module(f"servers.exchange.{command}").main(more)
+    return run_command(PROGRAM, COMMANDS, run, words)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ import collections
 import dataclasses
 import logging
 
-from exchange import ouch
-from exchange.engine import CLOSING, HALT, OPENING, USER
+from servers.exchange import ouch
+from servers.exchange.engine import CLOSING, HALT, OPENING, USER
 
 LOG = logging.getLogger("exchange")
 CROSS_LIQUIDITY = {OPENING: b"O", CLOSING: b"C", HALT: b"H"}       # flags of executions in crosses

@@ -6,7 +6,7 @@ import re
 
 import command_line
 from command_line import bounded
-from exchange import soupbintcp
+from servers.exchange import soupbintcp
 
 PROGRAM = "exchange"
 command_parser = functools.partial(command_line.command_parser, PROGRAM)

@@ -76,7 +76,7 @@ class Board:
     async def begin(self, address):
         """Starts the page's process. Returns the page's (IP, port). Raises OSError."""
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "exchange.page_server", *map(str, address), stdin=asyncio.subprocess.PIPE,
+            sys.executable, "-m", "servers.exchange.page_server", *map(str, address), stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE)
         port, fault = json.loads(await self.process.stdout.readline() or '[0, "its process has ended"]')
         if fault:

@@ -11,7 +11,7 @@ Every change of a book is published as one ITCH message. An order's owner, if th
 import bisect
 import collections
 
-from exchange import itch
+from servers.exchange import itch
 
 TRADES_KEPT = 40
 # The flag of an execution: the order had rested, or it came and took.

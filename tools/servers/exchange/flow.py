@@ -8,7 +8,7 @@ immediate order against the same resting order.
 import math
 import random
 
-from exchange import itch
+from servers.exchange import itch
 
 END_NS = 1 << 62            # no further step
 TICK = 100                  # a cent

@@ -4,9 +4,9 @@
 
 The seed decides every byte. `exchange serve --replay FILE` plays the orders of such a file.
 """
-from exchange import market
-from exchange.arguments import add_flow, bounded, checked_flow, command_parser, complain
-from exchange.engine import Engine
+from servers.exchange import market
+from servers.exchange.arguments import add_flow, bounded, checked_flow, command_parser, complain
+from servers.exchange.engine import Engine
 
 BEGIN_NS = (9 * 3600 + 30 * 60) * 10**9
 

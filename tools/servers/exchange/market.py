@@ -3,10 +3,10 @@
 The state follows from the options, and from the requests of clients, each at its place among the steps of the day.
 A journal (journal.py) holds these requests. So an exchange that was killed comes back as it was.
 """
-from exchange import flow, itch, moldudp64, soupbintcp
-from exchange.accounts import END_OF_DAY, Account
-from exchange.engine import Engine
-from exchange.ouch import system_event
+from servers.exchange import flow, itch, moldudp64, soupbintcp
+from servers.exchange.accounts import END_OF_DAY, Account
+from servers.exchange.engine import Engine
+from servers.exchange.ouch import system_event
 
 S_NS = 10**9
 SNAPSHOT = b"G"                 # GLIMPSE 5.0 §1.7: then the feed's next number, 20 digits

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 
-from web import live_page
+from servers.web import live_page
 
 PAGE = pathlib.Path(__file__).resolve().parent / "page"
 NICENESS = 10               # the exchange comes first

@@ -16,12 +16,12 @@ import signal
 import string
 import time
 
-from exchange import itch, journal
-from exchange.arguments import (account_of, add_flow, address_of, bounded, checked_flow, command_parser, complain,
-                                session_of)
-from exchange.board import Board
-from exchange.market import Exchange
-from exchange.server import Server, Sparse
+from servers.exchange import itch, journal
+from servers.exchange.arguments import (account_of, add_flow, address_of, bounded, checked_flow, command_parser,
+                                        complain, session_of)
+from servers.exchange.board import Board
+from servers.exchange.market import Exchange
+from servers.exchange.server import Server, Sparse
 
 DEFAULT_ACCOUNT = ("TRADER", "PEREGRINE")
 PORTS = {"line_a": 26400, "line_b": 26401, "rerequest": 26402, "snapshot": 26403, "orders": 26404}

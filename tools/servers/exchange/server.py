@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 
-from exchange import moldudp64, soupbintcp
+from servers.exchange import moldudp64, soupbintcp
 
 LOG = logging.getLogger("exchange")
 STEPS_A_TURN = 200          # then clients are heard

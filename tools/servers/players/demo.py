@@ -12,10 +12,10 @@ import subprocess
 import sys
 
 from command_line import until_enough
-from contest import replica, store
-from contest.die_with_parent import die_with_parent
+from servers.contest import replica, store
+from servers.contest.die_with_parent import die_with_parent
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = ROOT / os.environ.get("BUILD", "build")
 PORT_BASE = 10000
 
@@ -54,8 +54,8 @@ def serve(path):
 def players(ports, played):
     """Starts the sample players, each with all moduli, those hidden too."""
     constants = ",".join(map(str, played.constants))
-    yield start(ROOT / "tools/players/quadratic.py", "127.0.0.1", "--port-base", ports["pages"], "--n", played.n,
-                "--m", constants, stderr=subprocess.DEVNULL)
+    yield start(ROOT / "tools/servers/players/quadratic.py", "127.0.0.1", "--port-base", ports["pages"],
+                "--n", played.n, "--m", constants, stderr=subprocess.DEVNULL)
     for user, wait in (("peregrine-spin", "spin"), ("peregrine-sleep", "sleep")):
         yield start(BUILD / "host/peregrine-linux", f"feed=127.0.0.1:{ports['input']}",
                     f"submit=127.0.0.1:{ports['output']}", f"user={user}", f"passwd={user}",

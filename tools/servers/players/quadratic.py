@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A sample player in plain Python: it keeps the remainder of every suffix, multiplies by 10, adds the digit, reduces.
 
-    tools/players/quadratic.py HOST [--port-base 10000] [--user U] [--n 256] [--m 823,108]
+    tools/servers/players/quadratic.py HOST [--port-base 10000] [--user U] [--n 256] [--m 823,108]
 
 Without --n and --m it reads them from the board, again when a round begins. It ends, with the reason, when the server
 takes no submissions of its user. Quadratic in N, and easy to read: a start for a player of one's own.

@@ -18,7 +18,7 @@ import string
 import threading
 import time
 
-from web import http
+from servers.web import http
 
 LOG = logging.getLogger("web")
 COMMON = pathlib.Path(__file__).resolve().parent / "page"

@@ -5,8 +5,8 @@ as .clang-format leaves it: a function's body stands between a `{` and a `}` in 
 import functools
 import re
 
-from lints import files
-from lints.comments import C_ATTRIBUTE, C_TOKEN
+from workshop.lints import files
+from workshop.lints.comments import C_ATTRIBUTE, C_TOKEN
 
 LINES_SHORT_MAX = 6
 

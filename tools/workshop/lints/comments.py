@@ -5,7 +5,7 @@ import io
 import re
 import tokenize
 
-from lints import files
+from workshop.lints import files
 
 C_TOKEN = re.compile(r"""
     (?P<block>/\*.*?\*/) | (?P<line>//[^\n]*) | (?P<string>"(?:\\.|[^"\\\n])*") | (?P<char>'(?:\\.|[^'\\\n])*')

@@ -2,7 +2,7 @@
 import re
 import subprocess
 
-from lints import files
+from workshop.lints import files
 
 SUBJECT_MAX = 60
 COMMITS_MAX = 50
@@ -40,7 +40,7 @@ def git(*words):
 
 def older():
     """Returns the words for git that leave out commits older than this file: they knew no rules."""
-    done = git("log", "--diff-filter=A", "--format=%H", "--", "tools/lints/commits.py")
+    done = git("log", "--follow", "--diff-filter=A", "--format=%H", "--", "tools/workshop/lints/commits.py")
     return [f"^{commit}^@" for commit in done.stdout.split()]
 
 

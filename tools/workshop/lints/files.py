@@ -2,7 +2,7 @@
 import pathlib
 import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 # Data of foreign formats, which no rule of ours covers.
 BINARY = (".bin", ".raw", ".crash", ".seed")

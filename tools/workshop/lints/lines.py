@@ -1,5 +1,5 @@
 """The shape of lines: their length, what stands at their end, tabs. One rule for every kind of text (.editorconfig)."""
-from lints import files
+from workshop.lints import files
 
 COLUMNS_MAX = 120
 

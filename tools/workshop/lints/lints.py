@@ -1,5 +1,5 @@
 """The table of lints. Each takes paths (none: all that the rule is about) and yields lines of findings."""
-from lints import asserts, commits, files, lines, programs, unused, words
+from workshop.lints import asserts, commits, files, lines, programs, unused, words
 
 KINDS = ("c", "asm", "py", "sh", "mk", "md", "man", "wire")
 PRODUCT = ("image", "base", "kernel", "drivers", "net", "app", "host", "boot")
@@ -7,7 +7,7 @@ PRODUCT = ("image", "base", "kernel", "drivers", "net", "app", "host", "boot")
 
 def by_file(name, check, paths, kinds):
     """Yields what `check` finds, in files in which it did not find nothing before."""
-    clean = programs.Clean(name, [(files.ROOT / rules).read_text() for rules in files.tracked("tools/lints")])
+    clean = programs.Clean(name, [(files.ROOT / rules).read_text() for rules in files.tracked("tools/workshop/lints")])
     for file in files.of_kind(paths, *kinds):
         if clean.holds(file):
             continue

@@ -7,7 +7,7 @@ import pathlib
 import re
 import subprocess
 
-from lints import files
+from workshop.lints import files
 
 CPPCHECK = ["cppcheck", "-q", "-j2", "--enable=warning,performance,portability", "-I.", "--std=c11", "--inline-suppr",
             "--template={file}:{line}: {id}: {message}", "--suppress=internalAstError", "--suppress=missingInclude",

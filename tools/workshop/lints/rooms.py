@@ -1,5 +1,5 @@
-"""The rooms of the product, and the rooms that each may include. tests/structure holds the code to this table, and
-tools/figures.py draws docs/rooms.svg from it."""
+"""The rooms of the product and of tools/, and the rooms that each may include. tests/structure holds the code to these
+tables, and tools/workshop/figures.py draws docs/rooms.svg from the first."""
 
 # From the top down: a room includes itself and the rooms named here.
 MAY_INCLUDE = {
@@ -11,6 +11,10 @@ MAY_INCLUDE = {
     "kernel": ("base",),
     "base": (),
 }
+
+# The rooms of tools/, and the rooms whose packages each may import: what an operator uses, the servers, the workshop.
+# The commands at the top of tools/ import from all three, and all three from command_line.py and latencies.py there.
+TOOLS_MAY_IMPORT = {"workshop": ("servers", "deploy"), "servers": (), "deploy": ()}
 
 # Single headers of a further room: (room, that room): header.
 ONE_HEADER = {("drivers", "net"): "net/netdev.h", ("host", "kernel"): "kernel/settings.h"}

@@ -4,7 +4,7 @@ The lint reads the sources as words. A function is reached if its name stands in
 table, in a macro or in assembly. A name that two files have is one name."""
 import re
 
-from lints import asserts, files
+from workshop.lints import asserts, files
 
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 # The head of a function at the left margin, up to the parenthesis: a prototype, or a definition.

@@ -1,8 +1,8 @@
 """The rules for the words of comments: how comments and sentences open, how long they are, which words they have."""
 import re
 
-from lints import files
-from lints.comments import comments_of
+from workshop.lints import files
+from workshop.lints.comments import comments_of
 
 SENTENCE_WORDS_MAX = 30
 

@@ -155,5 +155,5 @@ NEEDS_flood := $(FLOOD)
 ## bench: measures everything that docs/performance.md shows; half an hour on a quiet machine
 bench: bench-net bench-matcher bench-digest bench-base bench-time ## all benchmarks
 report: ## takes build/bench/*.json into docs/performance.json, and writes the pages' figures from it
-	$(PY) tools/report.py
+	$(PY) tools/workshop/report.py
 .PHONY: bench report

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Writes share/monitoring/grafana/NAME.json: Grafana's dashboards of the programs and of the contest.
 
-    tools/make/dashboards.py [FOLDER]
+    tools/workshop/make/dashboards.py [FOLDER]
 
 One panel is one row here: title, unit, and (legend, PromQL) for each curve. `I` stands for the chosen instances.
 Format: Grafana's dashboard model, schemaVersion 39 (Grafana 11).
@@ -10,7 +10,7 @@ import json
 import pathlib
 import sys
 
-FOLDER = pathlib.Path(__file__).resolve().parents[2] / "share/monitoring/grafana"
+FOLDER = pathlib.Path(__file__).resolve().parents[3] / "share/monitoring/grafana"
 I = 'instance=~"$instance"'         # noqa: E741
 HEIGHT, WIDTH = 8, 12               # a panel. The page has 24 columns
 

@@ -17,7 +17,7 @@ KERNEL_CFLAGS := $(COMMON) -O2 -ffreestanding -fbuiltin -fno-pic -fno-pie -mno-r
 HOST_CFLAGS := $(COMMON) -O2 -fno-omit-frame-pointer -fno-tree-slp-vectorize
 # The many test programs are linked by gold where it is there, in a third of the time; Clang's ASan does not suit gold.
 LINKER := $(if $(findstring clang,$(CC)),,$(if $(shell command -v ld.gold),-fuse-ld=gold))
-# COVERAGE=1 counts lines instead of looking for faults; tools/coverage.py builds so, in a tree of its own.
+# COVERAGE=1 counts lines instead of looking for faults; tools/workshop/coverage.py builds so, in a tree of its own.
 ifdef COVERAGE
 CC := gcc --coverage -fprofile-update=atomic
 TEST_LINK :=

@@ -38,8 +38,8 @@ NEEDS_deploy := $(addprefix $(BUILD)/host/,peregrine-linux survey-linux) $(CHECK
 # A program's page has a place for its own keys.
 PAGES = $(shell grep -l 'settings: made by' $(wildcard app/*/README.md))
 docs: $(LINUX_PROGRAMS) ## the pages of settings, from their tables
-	tools/make/settings_page.py $(call linux_program,player) docs/settings.md
-	$(foreach page,$(PAGES),tools/make/settings_page.py $(call linux_program,$(patsubst app/%/README.md,%,$(page))) \
+	$(MK)/settings_page.py $(call linux_program,player) docs/settings.md
+	$(foreach page,$(PAGES),$(MK)/settings_page.py $(call linux_program,$(patsubst app/%/README.md,%,$(page))) \
 		$(page) own &&) true
 .PHONY: docs
 

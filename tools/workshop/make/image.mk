@@ -58,13 +58,13 @@ COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c driv
 	$(addprefix net/tcp/,challenge.c check.c congestion.c ecn.c handshake.c info.c listen.c open.c options.c path.c \
 		policy.c ranges.c recovery.c route.c stream.c table.c time_wait.c timer.c)
 ifneq ($(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)),)
-$(error tools/make/image.mk: COLD_SOURCES names no file: $(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)))
+$(error image.mk: COLD_SOURCES names no file: $(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)))
 endif
 $(COLD_SOURCES:%.c=$(OBJECTS)/%.o): KERNEL_CFLAGS += -Os
 
 # Other flags, other objects.
-$(KERNEL_OBJECTS) $(IMAGE)/kernel/symbols_empty.o $(IMAGE)/kernel/symbols_full.o: tools/make/flags.mk \
-	tools/make/image.mk
+$(KERNEL_OBJECTS) $(IMAGE)/kernel/symbols_empty.o $(IMAGE)/kernel/symbols_full.o: tools/workshop/make/flags.mk \
+	tools/workshop/make/image.mk
 
 # Every function that fails on purpose stands in the backtrace.
 $(patsubst %.c,$(OBJECTS)/%.o,$(wildcard kernel/rescue/selftest*.c)): KERNEL_CFLAGS += -fno-optimize-sibling-calls
@@ -106,10 +106,10 @@ $(IMAGE)/peregrine.debug: $(IMAGE)/kernel/symbols_full.o $(IMAGE_PARTS)
 $(IMAGE)/kernel/pass1.elf: $(IMAGE)/kernel/symbols_empty.o $(IMAGE_PARTS)
 	$(LINK)
 $(IMAGE)/kernel/symbols_full.c: $(IMAGE)/kernel/pass1.elf
-	nm $< | tools/make/symbols.py >$@
-$(IMAGE)/kernel/symbols_empty.c: tools/make/symbols.py
+	nm $< | tools/workshop/make/symbols.py >$@
+$(IMAGE)/kernel/symbols_empty.c: tools/workshop/make/symbols.py
 	@mkdir -p $(@D)
-	tools/make/symbols.py </dev/null >$@
+	tools/workshop/make/symbols.py </dev/null >$@
 $(IMAGE)/kernel/symbols_%.o: $(IMAGE)/kernel/symbols_%.c
 	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
 
@@ -123,9 +123,9 @@ $(IMAGE)/peregrine.bzImage: boot/linux.asm boot/x86_spec.asm $(IMAGE)/peregrine.
 
 # The console font, from a package that making the ISO needs anyway.
 FONT ?= /usr/share/grub/ascii.pf2
-$(OBJECTS)/font.c: tools/make/font.py $(FONT)
+$(OBJECTS)/font.c: tools/workshop/make/font.py $(FONT)
 	@mkdir -p $(@D)
-	tools/make/font.py $(FONT) >$@
+	tools/workshop/make/font.py $(FONT) >$@
 $(OBJECTS)/font.o: $(OBJECTS)/font.c
 	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
 
@@ -143,6 +143,6 @@ iso: $(IMAGE)/peregrine.elf ## build/peregrine.iso, or ISO=FILE; CMDLINE= and MO
 		echo 'iso: without settings the kernel cannot play: make iso MODULE=FILE (docs/settings.md)')
 	@[ -z "$$SETTINGS$$MODULE" ] || \
 		{ printf '%s\n' "$$SETTINGS"; cat -- "$${MODULE:-/dev/null}"; } | $(call check_settings,$(PROGRAM)) "make iso"
-	tools/make/iso.sh $< "$(ISO)" "$$SETTINGS" $${MODULE:+"$$MODULE"}
+	tools/workshop/make/iso.sh $< "$(ISO)" "$$SETTINGS" $${MODULE:+"$$MODULE"}
 
 -include $(KERNEL_OBJECTS:.o=.d)

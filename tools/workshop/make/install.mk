@@ -38,7 +38,7 @@ put_tools = install -d $(INSTALL_LIB)/$1 && install -m 644 VERSION tools/command
 	tar -c -C tools --exclude=__pycache__ --exclude=demo.py --no-same-owner $2 | tar -x -C $(INSTALL_LIB)/$1
 
 # put_completion COMMAND,FILE,FUNCTION: from the installed tool, whose names and defaults differ from the tree's.
-put_completion = PYTHONPATH=$(INSTALL_LIB)/$(firstword $(subst /, ,$2)) $(PY) -B tools/make/completion.py $1 \
+put_completion = PYTHONPATH=$(INSTALL_LIB)/$(firstword $(subst /, ,$2)) $(PY) -B tools/workshop/make/completion.py $1 \
 	$(INSTALL_LIB)/$2 $3 $(INSTALL_SHARE) $(PREFIX)
 
 install: ## tools, images, manual pages, completion, below DESTDIR= and PREFIX=
@@ -54,9 +54,9 @@ install-built: $(INSTALL_NEEDS)
 	$(foreach name,$(LWIP_PROGRAMS),$(call put_images,$(call lwip_folder,$(name)),$(INSTALL_LIB)/peregrine/images/$(if \
 		$(filter-out player,$(name)),$(name)-)lwip)) true
 	install -D -t $(INSTALL_LIB)/peregrine/images/host $(CHECK_SETTINGS_ALL) $(LINUX_PROGRAMS)
-	$(call put_tools,peregrine-contest,contest latencies.py players web)
+	$(call put_tools,peregrine-contest,latencies.py $(addprefix servers/,__init__.py contest players web))
 	ln -sf ../lib/peregrine/peregrine ../lib/peregrine/gg $(INSTALL_BIN)
-	ln -sf ../lib/peregrine-contest/contest/contest $(INSTALL_BIN)/peregrine-contest
+	ln -sf ../lib/peregrine-contest/servers/contest/contest $(INSTALL_BIN)/peregrine-contest
 	$(foreach name,$(PROGRAMS),ln -sf ../lib/peregrine/images/host/$(notdir $(call linux_program,$(name))) \
 		$(INSTALL_BIN)/$(call linux_command,$(name)) &&) true
 	install -m 644 docs/peregrine.1 docs/gg.1 $(INSTALL_SHARE)/man/man1
@@ -70,7 +70,7 @@ install-built: $(INSTALL_NEEDS)
 		$(INSTALL_BIN)/$(call linux_command,$(name)) &&) true
 	$(call put_completion,peregrine,peregrine/peregrine,parser)
 	$(call put_completion,gg,peregrine/gg,make_parser)
-	$(call put_completion,peregrine-contest,peregrine-contest/contest/__main__.py,make_parser)
+	$(call put_completion,peregrine-contest,peregrine-contest/servers/contest/__main__.py,make_parser)
 	install -d $(INSTALL_SHARE)/peregrine && cp -r --no-preserve=ownership share/monitoring $(INSTALL_SHARE)/peregrine
 	install -m 644 CHANGELOG.md docs/example.conf $(INSTALLED_PAGES:%=docs/%.md) $(INSTALL_SHARE)/doc/peregrine
 	install -D -m 644 -t $(INSTALL_SHARE)/doc/peregrine-contest docs/contest.md

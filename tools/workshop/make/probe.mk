@@ -1,10 +1,10 @@
 # The wire probe as a vhost-user back end: tools/wire_probe.py --wire vhost-user.
-VHOST_PROBE := $(BUILD)/host/tools/probe/vhost_probe
-$(VHOST_PROBE): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard tools/probe/vhost_*.c) net/ip/checksum.c)
+VHOST_PROBE := $(BUILD)/host/tools/workshop/probe/vhost_probe
+$(VHOST_PROBE): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard tools/workshop/probe/vhost_*.c) net/ip/checksum.c)
 	$(CC) -o $@ $^
 # Times an echo by sockets of this machine.
-ECHO_PROBE := $(BUILD)/host/tools/probe/echo_probe
-$(ECHO_PROBE): $(BUILD)/host/tools/probe/echo_probe.o
+ECHO_PROBE := $(BUILD)/host/tools/workshop/probe/echo_probe
+$(ECHO_PROBE): $(BUILD)/host/tools/workshop/probe/echo_probe.o
 	$(CC) -o $@ $^
 NEEDS_guest += $(VHOST_PROBE) $(ECHO_PROBE)
 

@@ -137,7 +137,7 @@ if [ -n "$(T)" ]; then \
 		| sed -n 's,^tests/\([^/]*\)/.*::.*,\1,p' | sort -u); \
 	[ -n "$$in" ] || { echo "T=$(T): no such test in$(1:%= tests/%)"; exit 1; }; \
 fi; \
-tools/make/alone.sh tools/make/progress.sh $(MAKE) --no-print-directory -j$(WORKERS) needs IN="$$(echo $$in)" \
+$(ALONE_SHOWN) $(MAKE) --no-print-directory -j$(WORKERS) needs IN="$$(echo $$in)" \
 	|| exit 1; \
 $(PY) -m pytest -rfEs $(2) $(if $(T),-v -k "$(T)",-q -n $(WORKERS) --dist loadgroup) $$(printf ' tests/%s' $$in)
 endef
@@ -153,7 +153,7 @@ check-ready:
 	$(call run_tests,$(FOLDERS))
 
 coverage: ## lines and branches that the hosted tests reach, by folder: build/bench/coverage.json
-	@$(PY) tools/coverage.py
+	@$(PY) tools/workshop/coverage.py
 
 -include $(shell find $(BUILD)/test $(BUILD)/host $(BUILD)/fuzz $(BUILD)/pic $(BUILD)/tsan $(BUILD)/kernel/tests \
 	-name '*.d' 2>/dev/null)

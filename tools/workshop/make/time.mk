@@ -5,7 +5,7 @@ TIME_PARTS := $(filter-out app/time/program.c app/time/settings.c,$(wildcard app
 UNIT_EXTRA_ntp_client_test := $(FAKE_TRANSPORT)
 
 TIME_IMAGE := $(BUILD)/time/peregrine.elf
-bench-time: $(TIME_IMAGE) $(BUILD)/host/tools/probe/vhost_probe ## NTP against chronyd in Linux; QUICK=1, ROUNDS=3
+bench-time: $(TIME_IMAGE) $(BUILD)/host/tools/workshop/probe/vhost_probe ## NTP against chronyd; QUICK=1, ROUNDS=3
 	$(PY) tests/bench/bench_time.py
 drift-time: $(TIME_IMAGE) ## the kernel's clock less that of this host's chronyd; MINUTES=10
 	$(PY) tests/bench/bench_time.py drift $(or $(MINUTES),10)

@@ -15,7 +15,7 @@ endif
 # A goal with a slash is a file; all others are phony.
 GOALS := $(strip $(foreach goal,$(MAKECMDGOALS),$(if $(findstring /,$(goal)),,$(goal))))
 ifneq ($(GOALS),)
-UNKNOWN := $(filter-out $(shell sed -n 's/^\.PHONY://p' Makefile tools/make/*.mk net/lwip/lwip.mk),$(GOALS))
+UNKNOWN := $(filter-out $(shell sed -n 's/^\.PHONY://p' Makefile tools/workshop/make/*.mk net/lwip/lwip.mk),$(GOALS))
 ifneq ($(UNKNOWN),)
 $(error make: there is no target $(firstword $(UNKNOWN)); `make help` lists the targets)
 endif

@@ -1,7 +1,7 @@
 """The bursts of a probe: random digits that end in an answer."""
 import random
 
-from contest.oracle import Oracle
+from servers.contest.oracle import Oracle
 
 
 class Bursts:

@@ -10,10 +10,10 @@ import subprocess
 import time
 
 from latencies import quantile
-from probe import vhost
-from probe.wire import ProbeError
+from workshop.probe import vhost
+from workshop.probe.wire import ProbeError
 
-PROGRAM = vhost.BUILD / "host/tools/probe/echo_probe"
+PROGRAM = vhost.BUILD / "host/tools/workshop/probe/echo_probe"
 ECHO = vhost.BUILD / "host/echo-linux"
 PAYLOADS = (4, 64, 256, 1024)
 PLAYS = tuple(f"{protocol}:{count}" for protocol in ("udp", "tcp") for count in PAYLOADS)

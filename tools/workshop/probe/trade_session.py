@@ -3,14 +3,14 @@
 Each tick is an offer at BUY_AT or a bid at SELL_AT, in turns, and the strategy `take` takes all of it. The position
 changes between one share long and one short and is at its bound after each order. So a tick brings one order, whatever
 the program hears of first: the execution in the market data, or that in its own session."""
-from exchange import ouch
-from exchange.accounts import Account
-from exchange.engine import Engine
-from exchange.market import begin_session
-from exchange.moldudp64 import Feed
-from exchange.soupbintcp import (HEARTBEAT, LOGIN, LOGIN_ACCEPTED, PASSWORD_BYTES, SEQUENCE_BYTES, SEQUENCED,
+from servers.exchange import ouch
+from servers.exchange.accounts import Account
+from servers.exchange.engine import Engine
+from servers.exchange.market import begin_session
+from servers.exchange.moldudp64 import Feed
+from servers.exchange.soupbintcp import (HEARTBEAT, LOGIN, LOGIN_ACCEPTED, PASSWORD_BYTES, SEQUENCE_BYTES, SEQUENCED,
                                  SESSION_BYTES, UNSEQUENCED, USER_BYTES, packet)
-from vm import machine
+from workshop.vm import machine
 
 SYMBOL, SESSION, USER, PASSWORD = "ACME", "WIREPROBE1", "PROBE", "PROBE"
 BUY_AT, SELL_AT = 100, 101          # dollars

@@ -12,17 +12,17 @@ import statistics
 import subprocess
 import tempfile
 
-from contest import rounds
+from servers.contest import rounds
 from latencies import quantile
-from probe import trade_session
-from probe.bursts import Bursts
-from probe.wire import ProbeError
-from vm import linux_guest
-from vm import machine
-from vm import qemu
+from workshop.probe import trade_session
+from workshop.probe.bursts import Bursts
+from workshop.probe.wire import ProbeError
+from workshop.vm import linux_guest
+from workshop.vm import machine
+from workshop.vm import qemu
 
 BUILD = qemu.BUILD
-PROGRAM = BUILD / "host/tools/probe/vhost_probe"
+PROGRAM = BUILD / "host/tools/workshop/probe/vhost_probe"
 ROUND = rounds.ONLINE
 PLAYS = {"player": ("ethernet", "icmp", "burst"), "echo": ("udp:64", "tcp:64"), "time": ("ntp",),
          "digest": ("sha256",), "trade": ("trade",)}

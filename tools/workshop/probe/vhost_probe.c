@@ -24,8 +24,8 @@
  * QEMU, except for the interrupt of a guest that asks for one. Exits with a message when an answer does not come.
  *
  * The network is 10.77.0.0/24: this side is .1, the contest's server for input (port 10001) and output (10002), and the
- * exchange for orders (26404); the guest is .2 (tools/vm/machine.py). No frame is lost here, so the TCP of this side
- * sends nothing twice. */
+ * exchange for orders (26404); the guest is .2 (tools/workshop/vm/machine.py). No frame is lost here, so the TCP of
+ * this side sends nothing twice. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <err.h>
@@ -47,7 +47,7 @@
 #include "net/ip/icmp_wire.h"
 #include "net/ip/udp_wire.h"
 #include "net/tcp/wire.h"
-#include "tools/probe/vhost_user.h"
+#include "tools/workshop/probe/vhost_user.h"
 
 enum {
     OUR_ADDRESS = 0x0a4d0001,

@@ -1,4 +1,4 @@
-#include "tools/probe/vhost_user.h"
+#include "tools/workshop/probe/vhost_user.h"
 
 #include <assert.h>
 #include <err.h>

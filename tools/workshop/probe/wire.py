@@ -10,8 +10,8 @@ import socket
 import struct
 import time
 
-from probe.bursts import Bursts
-from web import http
+from workshop.probe.bursts import Bursts
+from servers.web import http
 
 SO_TIMESTAMPNS = 35                 # asm-generic/socket.h
 SO_TIMESTAMPING = 37

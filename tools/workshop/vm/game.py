@@ -7,11 +7,11 @@ import subprocess
 import tempfile
 import time
 
-from vm import qemu
-from contest import record
-from contest.scoring import WINDOW_NS
+from workshop.vm import qemu
+from servers.contest import record
+from servers.contest.scoring import WINDOW_NS
 
-SERVER = pathlib.Path(__file__).resolve().parents[1] / "contest/contest"
+SERVER = pathlib.Path(__file__).resolve().parents[2] / "contest/contest"
 
 
 class Game:

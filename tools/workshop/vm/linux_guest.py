@@ -7,7 +7,7 @@ import pathlib
 import re
 import subprocess
 
-from vm import machine
+from workshop.vm import machine
 
 ROOT = machine.ROOT
 WORK = ROOT / "build/linux-guest"

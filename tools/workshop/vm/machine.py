@@ -13,10 +13,10 @@ import tempfile
 import time
 
 from deploy import control as control_channel
-from vm import ports
-from vm import qemu                 # the tests' harness: one QEMU with serial line and QMP
+from workshop.vm import ports
+from workshop.vm import qemu                 # the tests' harness: one QEMU with serial line and QMP
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 # PCI devices of virtio-net by the transport they offer; virtio 1.2 §4.1.2. `mmio` is for microvm alone.
 NICS = {

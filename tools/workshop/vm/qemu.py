@@ -18,7 +18,7 @@ import subprocess
 import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
 IMAGE = BUILD / "peregrine.elf"
 DEBUG = BUILD / "peregrine.debug"         # the image with names and lines
@@ -56,7 +56,7 @@ def iso(path, firmware="bios"):
 
 def make_iso(path, command_line="", module=None, image=None):
     """Wraps the built image, or another one; the ISO boots on BIOS and UEFI."""
-    words = [ROOT / "tools/make/iso.sh", image or IMAGE, path, command_line, *([module] if module else [])]
+    words = [ROOT / "tools/workshop/make/iso.sh", image or IMAGE, path, command_line, *([module] if module else [])]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return path

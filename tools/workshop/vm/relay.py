@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 
-from vm import ports
+from workshop.vm import ports
 
 TYPES = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
 CLIENT_COUNT_MAX = 256          # for each UDP port; the oldest is forgotten

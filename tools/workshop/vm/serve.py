@@ -11,8 +11,8 @@ import subprocess
 import tempfile
 import time
 
-from vm import machine, qemu, relay
-from vm.guest_log import Log, end_of, say
+from workshop.vm import machine, qemu, relay
+from workshop.vm.guest_log import Log, end_of, say
 
 SOCKETS = "PEREGRINE_RUN_SOCKETS"       # the sockets that were made before the namespace: kind:number:port ...
 ASK_S_MAX = 60

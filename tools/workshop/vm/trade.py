@@ -18,7 +18,7 @@ import time
 import urllib.request
 
 from command_line import until_enough
-from vm import guest_log, machine, qemu, relay, serve
+from workshop.vm import guest_log, machine, qemu, relay, serve
 
 SYMBOLS = "ACME,BOLT,CRUX,DUNE"
 BOARD_PORT = 10000
@@ -44,7 +44,7 @@ def free_port(kind, port):
 
 def start_exchange(lines, rate):
     """Returns the exchange's process, and its addresses by name."""
-    words = [sys.executable, "-m", "exchange", "serve", "--symbols", SYMBOLS, "--rate", rate,
+    words = [sys.executable, "-m", "servers.exchange", "serve", "--symbols", SYMBOLS, "--rate", rate,
              "--board", f"127.0.0.1:{free_port('tcp', BOARD_PORT)}", "--account", ":".join(ACCOUNT),
              "--note", NOTE, "--rerequest", "127.0.0.1:0", "--snapshot", "127.0.0.1:0", "--orders", "127.0.0.1:0"]
     for name, port in zip("ab", lines):
