@@ -1,8 +1,9 @@
 /* /base64: the body in base64, sent while the body comes. */
 #include "app/digest/base64_ops.h"
 #include "app/digest/method.h"
-#include "app/digest/variants.h"
 #include "base/assert.h"
+
+METHOD_VARIANTS(base64, &digest_base64_scalar, &digest_base64_avx2, &digest_base64_avx512)
 
 static const char *base64_begin(union method_job *job, const struct method_request *request)
 {
@@ -27,7 +28,7 @@ static size_t base64_take(union method_job *job, const uint8_t *data, size_t byt
         digest_base64_scalar.encode(out, text->rest, 1);
         out += 4;
     }
-    digest_variants.base64->encode(out, data, bytes / 3);
+    ops->encode(out, data, bytes / 3);
     out += bytes / 3 * 4;
     text->rest_bytes = (uint32_t)(bytes % 3);
     memcpy(text->rest, data + bytes / 3 * 3, text->rest_bytes);
@@ -50,5 +51,5 @@ static enum method_end base64_end(union method_job *job, struct method_result *r
 }
 
 const struct method digest_method_base64 = {
-    .path = "/base64", .streams = true, .begin = base64_begin, .take = base64_take, .end = base64_end
+    .streams = true, .use = base64_use, .begin = base64_begin, .take = base64_take, .end = base64_end
 };

@@ -11,6 +11,8 @@ struct base64_ops {
 };
 
 extern const struct base64_ops digest_base64_scalar, digest_base64_avx2, digest_base64_avx512;
+/* Every variant that is built, ended by NULL; the scalar one comes first. */
+extern const struct base64_ops *const digest_base64_all[];
 
 /* RFC 4648 §4, table 1. */
 extern const char digest_base64_alphabet[64 + 1];

@@ -168,7 +168,8 @@ static const char *refusal_of(const struct http_request *request, unsigned *stat
     size_t index;
     *status = 404;
     if (digest_method_of(request->path, &index) == NULL)
-        return "there are /sha256?rounds=, /nabhash, /mercha?key=&nonce= and /base64";
+#define METHOD_WAY(name, keys) " /" #name keys
+        return "there are" DIGEST_METHODS(METHOD_WAY);
     *status = 405;
     if (!text_is(request->method, "POST"))
         return "the method must be POST";

@@ -2,11 +2,12 @@
 #include "app/digest/method.h"
 
 #include "app/digest/mercha_ops.h"
-#include "app/digest/variants.h"
 #include "base/assert.h"
 #include "base/text.h"
 
 enum { BLOCK_BYTES = 64, GROUP_LEVEL = 6 };
+
+METHOD_VARIANTS(mercha, &digest_mercha_scalar, &digest_mercha_avx2, &digest_mercha_avx512)
 
 #define GROUP_COUNT_MAX (UINT64_C(1) << (MERCHA_LEVEL_COUNT - 1 - GROUP_LEVEL))
 
@@ -65,8 +66,8 @@ static void mercha_part_take(const union method_job *job, uint64_t at, const uin
     ASSERT(at % MERCHA_GROUP_BYTES == 0 && bytes % MERCHA_GROUP_BYTES == 0 && bytes <= METHOD_RUN_BYTES_MAX);
     part->count = bytes / MERCHA_GROUP_BYTES;
     for (size_t i = 0; i < part->count; i++)
-        digest_variants.mercha->group(&job->mercha, (uint32_t)(at / BLOCK_BYTES + i * MERCHA_GROUP_BLOCKS),
-                                      data + i * MERCHA_GROUP_BYTES, part->nodes[i], part->left);
+        ops->group(&job->mercha, (uint32_t)(at / BLOCK_BYTES + i * MERCHA_GROUP_BLOCKS), data + i * MERCHA_GROUP_BYTES,
+                   part->nodes[i], part->left);
 }
 
 static void groups_add(struct mercha_job *tree, uint64_t first, const struct method_part *part)
@@ -137,8 +138,8 @@ static enum method_end mercha_end(union method_job *job, struct method_result *r
 }
 
 const struct method digest_method_mercha = {
-    .path = "/mercha",
     .part_bytes = MERCHA_GROUP_BYTES,
+    .use = mercha_use,
     .begin = mercha_begin,
     .take = mercha_take,
     .part_take = mercha_part_take,

@@ -17,6 +17,8 @@ struct mercha_ops {
 };
 
 extern const struct mercha_ops digest_mercha_scalar, digest_mercha_avx2, digest_mercha_avx512;
+/* Every variant that is built, ended by NULL; the scalar one comes first. */
+extern const struct mercha_ops *const digest_mercha_all[];
 
 /* RFC 8439 §2.3: "expand 32-byte k". */
 extern const uint32_t digest_mercha_constants[4];

@@ -1,15 +1,27 @@
 /* A method: one path of the service. The server reads requests and knows nothing of hashes; a method knows nothing of
- * HTTP. To add one: a file NAME.c with a `struct method`, a member of `union method_job`, a row in methods.c. */
+ * HTTP. To add one: a file NAME.c that defines `digest_method_NAME`, and here a row and its `struct NAME_job`. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 
+/* The methods: the name, which is the path /NAME, and the keys of its query. */
+#define DIGEST_METHODS(ROW)                                                                                            \
+    ROW(sha256, "?rounds=")                                                                                            \
+    ROW(nabhash, "")                                                                                                   \
+    ROW(mercha, "?key=&nonce=")                                                                                        \
+    ROW(base64, "")
+
 enum {
-    METHOD_COUNT = 4,
+#define METHOD_INDEX(name, keys) METHOD_##name,
+    DIGEST_METHODS(METHOD_INDEX) METHOD_COUNT
+};
+
+enum {
     METHOD_RESULT_BYTES_MAX = 320, /* /mercha: two lines of 128 characters */
     METHOD_BLOCK_BYTES = 64,
     MERCHA_GROUP_BYTES = 4096,                     /* a variant takes 64 blocks at once, a tree of six levels */
@@ -66,10 +78,8 @@ struct base64_job {
 };
 
 union method_job {
-    struct sha256_job sha256;
-    struct nabhash_job nabhash;
-    struct mercha_job mercha;
-    struct base64_job base64;
+#define METHOD_JOB(name, keys) struct name##_job name;
+    DIGEST_METHODS(METHOD_JOB)
 };
 
 /* The result of a run of whole parts. Only /mercha has parts: the groups' nodes, and the last one's left child. */
@@ -79,10 +89,12 @@ struct method_part {
 };
 
 struct method {
-    const char *path;
     bool streams; /* the response comes while the body is read: take() writes it */
     /* A body whose length is known and a multiple of it may be taken in parts, on several CPUs at once. 0: none is */
     size_t part_bytes;
+
+    /* Uses a variant from now on: 0 is the scalar one. Returns its name; NULL: there is none of this number. */
+    const char *(*use)(size_t variant);
 
     /* Begins a body. Returns NULL, or the reason of a refusal in words. */
     const char *(*begin)(union method_job *job, const struct method_request *request);
@@ -103,7 +115,19 @@ struct method {
 };
 #define METHOD_OUT_BYTES(bytes) (((bytes) + 2) / 3 * 4)
 
-extern const struct method digest_method_sha256, digest_method_nabhash, digest_method_mercha, digest_method_base64;
+/* Defines the table of a method's variants, the scalar one first, NULL last. `ops` is the one in use. */
+#define METHOD_VARIANTS(method, ...)                                                                                   \
+    const struct method##_ops *const digest_##method##_all[] = { __VA_ARGS__, NULL };                                  \
+    static const struct method##_ops *ops;                                                                             \
+    static const char *method##_use(size_t variant)                                                                    \
+    {                                                                                                                  \
+        ASSERT(variant < ARRAY_COUNT(digest_##method##_all));                                                          \
+        ops = digest_##method##_all[variant];                                                                          \
+        return ops != NULL ? ops->name : NULL;                                                                         \
+    }
+
+#define METHOD_EXTERN(name, keys) extern const struct method digest_method_##name;
+DIGEST_METHODS(METHOD_EXTERN)
 extern const struct method *const digest_methods[METHOD_COUNT];
 
 /* Returns the method of a path, and its index; NULL: there is none. */

@@ -1,10 +1,11 @@
 /* /nabhash: NABHash of the body. */
 #include "app/digest/method.h"
 #include "app/digest/nabhash_ops.h"
-#include "app/digest/variants.h"
 #include "base/assert.h"
 
 enum { LANE_COUNT = 4, LANE_BYTES = 16 };
+
+METHOD_VARIANTS(nabhash, &digest_nabhash_scalar, &digest_nabhash_aesni, &digest_nabhash_vaes)
 
 static const char *nabhash_begin(union method_job *job, const struct method_request *request)
 {
@@ -24,8 +25,8 @@ static size_t nabhash_take(union method_job *job, const uint8_t *data, size_t by
     (void)out;
     ASSERT(bytes > 0);
     if (digest_method_rest_fill(&hash->rest, &left))
-        digest_variants.nabhash->blocks(hash->lanes, hash->rest.block, 1);
-    digest_variants.nabhash->blocks(hash->lanes, left.data, left.count / METHOD_BLOCK_BYTES);
+        ops->blocks(hash->lanes, hash->rest.block, 1);
+    ops->blocks(hash->lanes, left.data, left.count / METHOD_BLOCK_BYTES);
     digest_method_rest_keep(&hash->rest, left);
     return 0;
 }
@@ -36,16 +37,16 @@ static enum method_end nabhash_end(union method_job *job, struct method_result *
     size_t filled = hash->rest.bytes % METHOD_BLOCK_BYTES;
     if (filled > 0) {
         memset(hash->rest.block + filled, 0, METHOD_BLOCK_BYTES - filled);
-        digest_variants.nabhash->blocks(hash->lanes, hash->rest.block, 1);
+        ops->blocks(hash->lanes, hash->rest.block, 1);
     }
     for (uint8_t *lane = hash->lanes; lane < hash->lanes + sizeof hash->lanes; lane += LANE_BYTES)
         store_le64(lane, load_le64(lane) ^ hash->rest.bytes);
-    digest_variants.nabhash->join(hash->lanes);
+    ops->join(hash->lanes);
     result->bytes = (size_t)(digest_method_hex_write(result->text, hash->lanes, LANE_BYTES) - result->text);
     ASSERT(result->bytes == 2 * LANE_BYTES);
     return METHOD_ENDED;
 }
 
 const struct method digest_method_nabhash = {
-    .path = "/nabhash", .begin = nabhash_begin, .take = nabhash_take, .end = nabhash_end
+    .use = nabhash_use, .begin = nabhash_begin, .take = nabhash_take, .end = nabhash_end
 };

@@ -13,3 +13,5 @@ struct nabhash_ops {
 };
 
 extern const struct nabhash_ops digest_nabhash_scalar, digest_nabhash_aesni, digest_nabhash_vaes;
+/* Every variant that is built, ended by NULL; the scalar one comes first. */
+extern const struct nabhash_ops *const digest_nabhash_all[];

@@ -31,11 +31,10 @@ static const char *prepare(const struct program_machine *machine)
 {
     work_counters = work_init(machine->tsc_khz);
     digest_variants_choose(digest_settings.simd == DIGEST_SIMD_SCALAR, machine->tsc_khz);
-    ASSERT(digest_variants.sha256 != NULL && digest_variants.base64 != NULL);
-    log_line("digest: SHA-256 %s, chains of 1, 4, 16: %s, %s, %s; NABHash %s, MerCha %s, base64 %s",
-             digest_variants.sha256->name, digest_variants.chains[1]->name, digest_variants.chains[4]->name,
-             digest_variants.chains[16]->name, digest_variants.nabhash->name, digest_variants.mercha->name,
-             digest_variants.base64->name);
+#define LOG_VARIANT(name, keys) log_line("digest: %s by %s", #name, digest_variants.names[METHOD_##name]);
+    DIGEST_METHODS(LOG_VARIANT)
+    log_line("digest: chains of 1, 4, 16 by %s, %s, %s", digest_variants.chains[1]->name,
+             digest_variants.chains[4]->name, digest_variants.chains[16]->name);
     return NULL;
 }
 
@@ -57,15 +56,13 @@ static bool rehearse(uint64_t now_ns)
 static const char *init(const struct program_machine *machine, uint64_t now_ns)
 {
     (void)now_ns;
-    ASSERT(digest_variants.sha256 != NULL && machine->now_ns != NULL);
+    ASSERT(machine->now_ns != NULL);
     clock_ns = machine->now_ns;
     stats_add_counters(&work_counters);
     const uint32_t workers = work_worker_count();
     log_line("digest: %u worker%s, a hand-over takes %lu ns", workers, workers == 1 ? "" : "s", work_hand_over_ns());
-    stats_add_fact("digest.sha256", digest_variants.sha256->name);
-    stats_add_fact("digest.nabhash", digest_variants.nabhash->name);
-    stats_add_fact("digest.mercha", digest_variants.mercha->name);
-    stats_add_fact("digest.base64", digest_variants.base64->name);
+#define ADD_FACT(name, keys) stats_add_fact("digest." #name, digest_variants.names[METHOD_##name]);
+    DIGEST_METHODS(ADD_FACT)
     rehearsal_add_frame(TRANSPORT_REHEARSAL_SEGMENT, digest_settings.port,
                         text_of("POST /sha256?rounds=1 HTTP/1.1\r\nHost: rehearsal\r\nContent-Length: 5\r\n\r\nhello"),
                         rehearse);

@@ -3,11 +3,13 @@
 #include "app/digest/method.h"
 #include "app/digest/settings.h"
 #include "app/digest/sha256_ops.h"
-#include "app/digest/variants.h"
 #include "base/assert.h"
 #include "base/text.h"
 
 enum { LENGTH_AT = 56 };
+
+METHOD_VARIANTS(sha256, &digest_sha256_scalar, &digest_sha256_shani, &digest_sha256_shani2, &digest_sha256_avx2,
+                &digest_sha256_avx512)
 
 static const char *sha256_start(union method_job *job, const struct method_request *request)
 {
@@ -27,8 +29,8 @@ static size_t sha256_take(union method_job *job, const uint8_t *data, size_t byt
     (void)out;
     ASSERT(bytes > 0);
     if (digest_method_rest_fill(&hash->rest, &left))
-        digest_variants.sha256->blocks(hash->state, hash->rest.block, 1);
-    digest_variants.sha256->blocks(hash->state, left.data, left.count / METHOD_BLOCK_BYTES);
+        ops->blocks(hash->state, hash->rest.block, 1);
+    ops->blocks(hash->state, left.data, left.count / METHOD_BLOCK_BYTES);
     digest_method_rest_keep(&hash->rest, left);
     return 0;
 }
@@ -42,7 +44,7 @@ static enum method_end sha256_end(union method_job *job, struct method_result *r
     memcpy(last, hash->rest.block, filled);
     last[filled] = 0x80;
     store_be64(last + blocks * METHOD_BLOCK_BYTES - 8, hash->rest.bytes * 8);
-    digest_variants.sha256->blocks(hash->state, last, blocks);
+    ops->blocks(hash->state, last, blocks);
     if (hash->rounds > 1)
         return METHOD_CHAIN;
     for (size_t i = 0; i < 8; i++)
@@ -53,5 +55,5 @@ static enum method_end sha256_end(union method_job *job, struct method_result *r
 }
 
 const struct method digest_method_sha256 = {
-    .path = "/sha256", .begin = sha256_start, .take = sha256_take, .end = sha256_end
+    .use = sha256_use, .begin = sha256_start, .take = sha256_take, .end = sha256_end
 };

@@ -21,6 +21,8 @@ struct sha256_ops {
 
 extern const struct sha256_ops digest_sha256_scalar, digest_sha256_shani, digest_sha256_shani2, digest_sha256_avx2,
     digest_sha256_avx512;
+/* Every variant that is built, ended by NULL; the scalar one comes first. */
+extern const struct sha256_ops *const digest_sha256_all[];
 
 /* The constants plus the message schedule of a round's second block. */
 extern const uint32_t digest_sha256_second_wk[64];

@@ -15,16 +15,6 @@ enum { REPEATS = 8, ROUNDS_TIMED = 16, BYTES_TIMED = MERCHA_GROUP_BYTES, SLICE_B
 
 struct digest_variants digest_variants;
 
-const struct sha256_ops *const digest_sha256_all[] = { &digest_sha256_scalar, &digest_sha256_shani,
-                                                       &digest_sha256_shani2, &digest_sha256_avx2,
-                                                       &digest_sha256_avx512, NULL };
-const struct nabhash_ops *const digest_nabhash_all[] = { &digest_nabhash_scalar, &digest_nabhash_aesni,
-                                                         &digest_nabhash_vaes, NULL };
-const struct mercha_ops *const digest_mercha_all[] = { &digest_mercha_scalar, &digest_mercha_avx2,
-                                                       &digest_mercha_avx512, NULL };
-const struct base64_ops *const digest_base64_all[] = { &digest_base64_scalar, &digest_base64_avx2,
-                                                       &digest_base64_avx512, NULL };
-
 bool digest_variants_usable(const char *name)
 {
     static const struct {
@@ -42,12 +32,10 @@ bool digest_variants_usable(const char *name)
 /* ---- Timing ---- */
 
 static uint8_t data[BYTES_TIMED], text[METHOD_OUT_BYTES(BYTES_TIMED)];
+static union method_job job;
 
-static void run_sha256(const void *ops)
-{
-    uint32_t state[8] = { 0 };
-    ((const struct sha256_ops *)ops)->blocks(state, data, sizeof data / METHOD_BLOCK_BYTES);
-}
+/* Takes BYTES_TIMED of a body that goes on. */
+static void run_body(const void *method) { ((const struct method *)method)->take(&job, data, sizeof data, text); }
 
 static void run_chains(const void *ops)
 {
@@ -58,46 +46,18 @@ static void run_chains(const void *ops)
     ((const struct sha256_ops *)ops)->rounds(lanes, ROUNDS_TIMED);
 }
 
-static void run_nabhash(const void *ops)
-{
-    uint8_t lanes[METHOD_BLOCK_BYTES] = { 0 };
-    ((const struct nabhash_ops *)ops)->blocks(lanes, data, sizeof data / METHOD_BLOCK_BYTES);
-}
-
-static void run_mercha(const void *ops)
-{
-    static const struct mercha_job job;
-    uint32_t root[16], left[16];
-    ((const struct mercha_ops *)ops)->group(&job, 0, data, root, left);
-}
-
-static void run_base64(const void *ops) { ((const struct base64_ops *)ops)->encode(text, data, sizeof data / 3); }
-
 /* Returns the least cycles of a run. */
-static uint64_t cycles_of(void (*run)(const void *ops), const void *ops)
+static uint64_t cycles_of(void (*run)(const void *what), const void *what)
 {
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < REPEATS; i++) {
         uint64_t begin = cycles_now_serialised();
-        run(ops);
+        run(what);
         uint64_t cycles = cycles_now_serialised() - begin;
         least = cycles < least ? cycles : least;
     }
     ASSERT(least < UINT64_MAX);
     return least + 1;
-}
-
-/* Returns true if a variant may be used and is faster than *least, which then becomes its time. */
-static bool is_faster(const char *name, void (*run)(const void *ops), const void *ops, bool scalar, uint64_t *least)
-{
-    ASSERT(name != NULL && *least > 0);
-    if (!digest_variants_usable(name) || (scalar && strcmp(name, "scalar") != 0))
-        return false;
-    uint64_t cycles = cycles_of(run, ops);
-    if (cycles >= *least)
-        return false;
-    *least = cycles;
-    return true;
 }
 
 /* ---- Choices ---- */
@@ -110,9 +70,9 @@ static void choose_chains(bool scalar, uint64_t tsc_khz)
     memset(chosen, 0, sizeof digest_variants.chains);
     for (size_t i = 0; digest_sha256_all[i] != NULL; i++) {
         const struct sha256_ops *ops = digest_sha256_all[i];
-        uint64_t cycles = UINT64_MAX;
-        if (!is_faster(ops->name, run_chains, ops, scalar, &cycles))
+        if (!digest_variants_usable(ops->name) || (scalar && i > 0))
             continue;
+        const uint64_t cycles = cycles_of(run_chains, ops);
         for (uint32_t count = 1; count <= SHA256_LANES_MAX; count++) {
             uint64_t lanes = min_size(count, ops->lanes),
                      had = min_size(count, chosen[count] ? chosen[count]->lanes : 0);
@@ -143,31 +103,41 @@ static uint32_t slice_bytes(uint64_t cycles, uint64_t tsc_khz)
 static uint32_t given_bytes_min(uint64_t cycles, uint64_t tsc_khz)
 {
     uint64_t least_ns = min_u64(VARIANTS_GIVEN_HAND_OVERS * work_hand_over_ns(), VARIANTS_SLICE_NS);
-    uint64_t bytes = least_ns * tsc_khz / NS_PER_MS * BYTES_TIMED / cycles;
     ASSERT(cycles > 0);
+    uint64_t bytes = least_ns * tsc_khz / NS_PER_MS * BYTES_TIMED / cycles;
     return (uint32_t)min_u64(bytes + METHOD_BLOCK_BYTES + 1, UINT32_MAX);
+}
+
+/* Chooses the fastest variant of a method. Returns the cycles in which it takes BYTES_TIMED. */
+static uint64_t choose(size_t index, bool scalar)
+{
+    const struct method *method = digest_methods[index];
+    uint64_t least = UINT64_MAX;
+    size_t fastest = 0;
+    const char *name;
+    ASSERT(method->use != NULL && method->begin != NULL && method->take != NULL && method->end != NULL);
+    ASSERT((method->part_bytes > 0) == (method->part_take != NULL && method->part_join != NULL));
+    for (size_t i = 0; (name = method->use(i)) != NULL; i++) {
+        if (!digest_variants_usable(name) || (scalar && i > 0))
+            continue;
+        memset(&job, 0, sizeof job);
+        const uint64_t cycles = cycles_of(run_body, method);
+        if (cycles < least) {
+            least = cycles;
+            fastest = i;
+        }
+    }
+    digest_variants.names[index] = method->use(fastest);
+    return least;
 }
 
 void digest_variants_choose(bool scalar, uint64_t tsc_khz)
 {
-    uint64_t sha256 = UINT64_MAX, nabhash = UINT64_MAX, mercha = UINT64_MAX, base64 = UINT64_MAX;
     ASSERT(tsc_khz > 0);
-    for (size_t i = 0; digest_sha256_all[i] != NULL; i++)
-        if (is_faster(digest_sha256_all[i]->name, run_sha256, digest_sha256_all[i], scalar, &sha256))
-            digest_variants.sha256 = digest_sha256_all[i];
-    for (size_t i = 0; digest_nabhash_all[i] != NULL; i++)
-        if (is_faster(digest_nabhash_all[i]->name, run_nabhash, digest_nabhash_all[i], scalar, &nabhash))
-            digest_variants.nabhash = digest_nabhash_all[i];
-    for (size_t i = 0; digest_mercha_all[i] != NULL; i++)
-        if (is_faster(digest_mercha_all[i]->name, run_mercha, digest_mercha_all[i], scalar, &mercha))
-            digest_variants.mercha = digest_mercha_all[i];
-    for (size_t i = 0; digest_base64_all[i] != NULL; i++)
-        if (is_faster(digest_base64_all[i]->name, run_base64, digest_base64_all[i], scalar, &base64))
-            digest_variants.base64 = digest_base64_all[i];
-    choose_chains(scalar, tsc_khz);
-    const uint64_t cycles[METHOD_COUNT] = { sha256, nabhash, mercha, base64 }; /* the order of `methods` */
     for (size_t i = 0; i < METHOD_COUNT; i++) {
-        digest_variants.slice_bytes[i] = slice_bytes(cycles[i], tsc_khz);
-        digest_variants.given_bytes_min[i] = given_bytes_min(cycles[i], tsc_khz);
+        const uint64_t cycles = choose(i, scalar);
+        digest_variants.slice_bytes[i] = slice_bytes(cycles, tsc_khz);
+        digest_variants.given_bytes_min[i] = given_bytes_min(cycles, tsc_khz);
     }
+    choose_chains(scalar, tsc_khz);
 }

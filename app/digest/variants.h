@@ -4,24 +4,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "app/digest/base64_ops.h"
-#include "app/digest/mercha_ops.h"
 #include "app/digest/method.h"
-#include "app/digest/nabhash_ops.h"
 #include "app/digest/sha256_ops.h"
 
 struct digest_variants {
-    const struct sha256_ops *sha256; /* for bodies */
-    const struct nabhash_ops *nabhash;
-    const struct mercha_ops *mercha;
-    const struct base64_ops *base64;
     /* By the count of chains that wait: the variant that does most rounds in a time, and the rounds in a slice. */
     const struct sha256_ops *chains[SHA256_LANES_MAX + 1];
     uint32_t chain_rounds[SHA256_LANES_MAX + 1];
-    /* By method, in the order of the table: bytes of a body in a slice. */
-    uint32_t slice_bytes[METHOD_COUNT];
-    /* By method: the bytes from which on a worker takes them (app/work.h). */
-    uint32_t given_bytes_min[METHOD_COUNT];
+    /* By method. */
+    const char *names[METHOD_COUNT];
+    uint32_t slice_bytes[METHOD_COUNT];     /* bytes of a body in a slice */
+    uint32_t given_bytes_min[METHOD_COUNT]; /* from which on a worker takes them (app/work.h) */
 };
 extern struct digest_variants digest_variants;
 
@@ -31,12 +24,6 @@ enum {
     VARIANTS_TURN_NS = 8000,         /* with its last slice 18 us, with the chains 33 us */
     VARIANTS_GIVEN_HAND_OVERS = 4,   /* a run that takes as long as these is worth one */
 };
-
-/* Every variant that is built, in tables ended by NULL; the scalar one comes first. */
-extern const struct sha256_ops *const digest_sha256_all[];
-extern const struct nabhash_ops *const digest_nabhash_all[];
-extern const struct mercha_ops *const digest_mercha_all[];
-extern const struct base64_ops *const digest_base64_all[];
 
 /* Returns true if this CPU has the instructions of a variant, by its name. */
 bool digest_variants_usable(const char *name);

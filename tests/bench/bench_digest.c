@@ -8,8 +8,11 @@
 #include <string.h>
 #include <wmmintrin.h>
 
+#include "app/digest/base64_ops.h"
 #include "app/digest/chains.h"
+#include "app/digest/mercha_ops.h"
 #include "app/digest/method.h"
+#include "app/digest/nabhash_ops.h"
 #include "app/digest/variants.h"
 #include "base/bytes.h"
 #include "base/cycles.h"

@@ -150,7 +150,7 @@ TEST(bad_requests_get_an_error_message_and_an_end)
         { "POST /sha256 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", "400", "malformed" },
         { "POST /sha256 HTTP/2.0\r\nHost: x\r\n\r\n", "505", "1.0 or 1.1" },
         { "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", "501", "chunked" },
-        { "POST /md5 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "404 Not Found", "/nabhash" },
+        { "POST /md5 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "404 Not Found", "/nabhash /mercha?key=&" },
         { "GET /sha256 HTTP/1.1\r\nHost: x\r\n\r\n", "405 Method Not Allowed", "Allow: POST\r\n" },
         { "POST /sha256 HTTP/1.1\r\nHost: x\r\n\r\n", "411 Length Required", "Content-Length" },
         { "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n", "413", "body.max=" },
