@@ -96,8 +96,8 @@ static uint64_t next_deadline_ns(uint64_t now_ns)
 /* Returns the free capacity in percent of rounds.full=. */
 static uint32_t free_percent(void)
 {
-    uint64_t percent = digest_capacity_free() * 100 / digest_settings.rounds_full;
     ASSERT(digest_settings.rounds_full > 0);
+    uint64_t percent = digest_capacity_free() * 100 / digest_settings.rounds_full;
     return (uint32_t)min_u64(percent, UINT32_MAX);
 }
 
