@@ -107,7 +107,8 @@ uint32_t digest_connection_messages_out(struct connection *c, uint64_t now_ns)
 }
 
 /* Sends the written part of a response. */
-static enum digest_connection_step reply_send(struct connection *c, uint32_t messages_max, uint64_t now_ns)
+static enum step_result reply_send(struct connection *c, uint32_t messages_max, uint64_t now_ns,
+                                   struct digest_step *step)
 {
     uint32_t bytes = (uint32_t)c->reply.bytes;
     ASSERT(bytes > 0 && bytes <= sizeof c->reply.text);
@@ -124,6 +125,7 @@ static enum digest_connection_step reply_send(struct connection *c, uint32_t mes
     c->message_ends[(c->message_first + c->message_count++) % CONNECTION_MESSAGES_MAX] = c->sent_bytes;
     c->reply.bytes = 0;
     c->progress_ns = now_ns;
+    step->sent = true;
     return STEP_DONE;
 }
 
@@ -207,7 +209,7 @@ static void request_begin(struct connection *c, const struct http_request *reque
 }
 
 /* Takes a request's head. */
-static enum digest_connection_step head_step(struct connection *c, uint64_t now_ns)
+static enum step_result head_step(struct connection *c, uint64_t now_ns)
 {
     size_t bytes = http_request_head_bytes(c->in + c->in_begin, c->in_count);
     ASSERT(bytes <= c->in_count);
@@ -291,16 +293,18 @@ static size_t run_bytes_max(const struct connection *c, uint64_t now_ns)
 }
 
 /* Takes a run of the body, or gives it to a worker. */
-static void run_take(struct connection *c, struct bytes run, uint64_t now_ns)
+static void run_take(struct connection *c, struct bytes run, uint64_t now_ns, struct digest_step *step)
 {
     const uint64_t at = c->body_bytes;
     c->body_bytes += run.count;
     digest_connection_counters.body_bytes += run.count;
+    step->bytes_here = run.count;
     if (c->method->streams) {
         size_t written = c->method->take(&c->job, run.data, run.count, digest_reply_stream_begin(&c->reply));
         digest_reply_stream_end(&c->reply, written, c->streams_chunks);
     } else if (is_worth_giving(c, run.count, now_ns)) {
         digest_connection_counters.given_bytes += run.count;
+        step->bytes_here = 0;
         digest_pieces_give(&c->pieces, at, run);
     } else {
         if (!c->pieces.in_parts && is_long(c, run.count) && work_worker_count() > 0)
@@ -310,7 +314,8 @@ static void run_take(struct connection *c, struct bytes run, uint64_t now_ns)
 }
 
 /* Goes on with the body by a run. */
-static enum digest_connection_step body_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
+static enum step_result body_step(struct connection *c, uint32_t messages_max, uint64_t now_ns,
+                                  struct digest_step *step)
 {
     struct bytes run;
     if (digest_connection_is_out(c) && !(c->pieces.in_parts && digest_pieces_have_room(&c->pieces)))
@@ -322,12 +327,12 @@ static enum digest_connection_step body_step(struct connection *c, uint32_t mess
     c->reply_begun = c->method->streams;
     size_t most = run_bytes_max(c, now_ns);
     if (most == 0)
-        return reply_send(c, messages_max, now_ns);
+        return reply_send(c, messages_max, now_ns, step);
     const size_t ready = c->in_count - (c->pieces.in_parts ? c->in_count % c->method->part_bytes : 0);
     size_t taken = http_body_step(&c->body, c->in + c->in_begin, ready, most, &run);
     ASSERT(run.count <= most);
     if (run.count > 0)
-        run_take(c, run, now_ns);
+        run_take(c, run, now_ns, step);
     in_skip(c, taken);
     if (digest_settings.body_max != 0 && c->body_bytes > digest_settings.body_max)
         refuse(c, 413, "the body is longer than the setting body.max= allows", now_ns);
@@ -342,7 +347,7 @@ static enum digest_connection_step body_step(struct connection *c, uint32_t mess
     else if (c->ended)
         refuse(c, 400, "the body ends before its length", now_ns);
     else if (c->reply.bytes > 0)
-        return reply_send(c, messages_max, now_ns);
+        return reply_send(c, messages_max, now_ns, step);
     else
         return STEP_STARVED;
     return STEP_DONE;
@@ -360,10 +365,11 @@ static void note_request(struct connection *c, uint64_t now_ns)
 }
 
 /* Goes on after a complete response: to the next request, or to the end. */
-static enum digest_connection_step reply_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
+static enum step_result reply_step(struct connection *c, uint32_t messages_max, uint64_t now_ns,
+                                   struct digest_step *step)
 {
     ASSERT(c->phase == CONNECTION_REPLY);
-    if (c->reply.bytes > 0 && reply_send(c, messages_max, now_ns) == STEP_BLOCKED)
+    if (c->reply.bytes > 0 && reply_send(c, messages_max, now_ns, step) == STEP_BLOCKED)
         return STEP_BLOCKED;
     c->reply_begun = false;
     note_request(c, now_ns);
@@ -378,18 +384,18 @@ static enum digest_connection_step reply_step(struct connection *c, uint32_t mes
     return STEP_STARVED;
 }
 
-enum digest_connection_step digest_connection_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
+struct digest_step digest_connection_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
-    enum digest_connection_step result = STEP_STARVED;
+    struct digest_step step = { .result = STEP_STARVED };
     digest_connection_check(c);
     if (c->phase == CONNECTION_HEAD)
-        result = head_step(c, now_ns);
+        step.result = head_step(c, now_ns);
     else if (c->phase == CONNECTION_BODY)
-        result = body_step(c, messages_max, now_ns);
+        step.result = body_step(c, messages_max, now_ns, &step);
     else if (c->phase == CONNECTION_REPLY)
-        result = reply_step(c, messages_max, now_ns);
+        step.result = reply_step(c, messages_max, now_ns, &step);
     digest_connection_check(c);
-    return result;
+    return step;
 }
 
 void digest_connection_chain_ended(struct connection *c, uint64_t now_ns)
@@ -403,56 +409,6 @@ void digest_connection_chain_ended(struct connection *c, uint64_t now_ns)
     digest_connection_counters.responses_200++;
     c->phase = CONNECTION_REPLY;
     c->progress_ns = c->result_ns = now_ns;
-}
-
-bool digest_connection_is_idle(const struct connection *c, uint64_t now_ns)
-{
-    ASSERT(c->phase != CONNECTION_FREE && c->progress_ns <= now_ns);
-    return c->phase == CONNECTION_HEAD && c->in_count == 0
-           && now_ns - c->progress_ns >= (c->has_asked ? NS_PER_S : NS_PER_S / 2);
-}
-
-uint64_t digest_connection_begun_ns(const struct connection *c)
-{
-    ASSERT(c->phase != CONNECTION_FREE);
-    return c->request_ns != 0 ? c->begun_ns : c->progress_ns;
-}
-
-void digest_connection_stall(struct connection *c, uint64_t stall_ns, uint64_t now_ns)
-{
-    uint64_t *const times[] = { &c->begun_ns, &c->progress_ns, &c->acked_ns, &c->ended_ns, &c->period_begins_ns };
-    ASSERT(c->phase != CONNECTION_FREE && stall_ns <= now_ns);
-    for (size_t i = 0; i < ARRAY_COUNT(times); i++)
-        *times[i] = min_size(*times[i] + stall_ns, now_ns);
-}
-
-/* Returns true if a body comes more slowly than CONNECTION_BODY_RATE_MIN. Begins the next period if it does not. */
-static bool is_too_slow(struct connection *c, uint64_t now_ns)
-{
-    const uint64_t period_ns = now_ns - c->period_begins_ns;
-    const uint64_t bytes = c->body_bytes + (c->pieces.in_parts ? c->in_count : 0); /* a part is awaited */
-    ASSERT(c->phase == CONNECTION_BODY && c->period_bytes <= bytes);
-    if (period_ns < digest_settings.client_timeout_ns)
-        return false;
-    if ((bytes - c->period_bytes) * NS_PER_S < CONNECTION_BODY_RATE_MIN * period_ns)
-        return true;
-    c->period_begins_ns = now_ns;
-    c->period_bytes = bytes;
-    return false;
-}
-
-bool digest_connection_is_overdue(struct connection *c, uint64_t now_ns)
-{
-    ASSERT(c->phase != CONNECTION_FREE && c->progress_ns <= now_ns);
-    if (c->dropped)
-        return false;
-    if (c->phase == CONNECTION_CHAIN)
-        return c->ended && now_ns - c->ended_ns >= digest_settings.client_timeout_ns;
-    if (c->expired) /* 408 is on its way */
-        return now_ns - c->progress_ns >= NS_PER_S
-               || (c->phase == CONNECTION_LEAVING && digest_connection_messages_out(c, now_ns) == 0);
-    return now_ns - c->progress_ns >= digest_settings.client_timeout_ns
-           || (c->phase == CONNECTION_BODY && is_too_slow(c, now_ns));
 }
 
 void digest_connection_expire(struct connection *c, uint64_t now_ns)
@@ -512,7 +468,8 @@ bool digest_connection_rehearse(const struct transport_event *event, uint64_t no
         return false;
     digest_connection_begin(&c, event->connection, event->address, false, now_ns);
     digest_connection_take(&c, event, now_ns);
-    for (int i = 0; i < STEPS_MAX && digest_connection_step(&c, CONNECTION_MESSAGES_MAX, now_ns) == STEP_DONE; i++)
+    for (int i = 0; i < STEPS_MAX && digest_connection_step(&c, CONNECTION_MESSAGES_MAX, now_ns).result == STEP_DONE;
+         i++)
         c.request_ns = 0; /* none of the slowest ways */
     ASSERT(!digest_connection_is_out(&c));
     digest_connection_end(&c);

@@ -31,11 +31,17 @@ enum connection_phase {
     CONNECTION_LEAVING, /* all is sent, FIN too; what still comes is not read */
 };
 
-/* The result of a step. */
-enum digest_connection_step {
+enum step_result {
     STEP_DONE,    /* go on at once */
     STEP_STARVED, /* nothing to do before an event, or before a worker is done */
     STEP_BLOCKED, /* the transport does not take the response now */
+};
+
+/* The outcome of a step. */
+struct digest_step {
+    enum step_result result;
+    size_t bytes_here; /* taken from a body by this CPU */
+    bool sent;         /* a message is out */
 };
 
 struct connection {
@@ -90,7 +96,7 @@ void digest_connection_begin(struct connection *c, int id, uint32_t address, boo
 void digest_connection_take(struct connection *c, const struct transport_event *event, uint64_t now_ns);
 
 /* Goes on by one step of at most a slice (variants.h). With `messages_max` messages out nothing is sent. */
-enum digest_connection_step digest_connection_step(struct connection *c, uint32_t messages_max, uint64_t now_ns);
+struct digest_step digest_connection_step(struct connection *c, uint32_t messages_max, uint64_t now_ns);
 
 /* Returns how many messages are out. Each keeps a transmit buffer until the client acknowledges it. */
 uint32_t digest_connection_messages_out(struct connection *c, uint64_t now_ns);

@@ -256,15 +256,16 @@ static void stall_note(uint64_t now_ns)
     server.next_expire_ns = now_ns; /* given once */
 }
 
+/* Returns true if a place may be given to a connection. */
+static bool is_free(const struct connection *c) { return c->phase == CONNECTION_FREE && !digest_connection_is_out(c); }
+
 static void accept(int id, uint32_t address, uint64_t now_ns)
 {
     size_t place = 0;
     stall_note(now_ns);
     bool is_full = server.used_count - server.dropped_count >= SERVER_CONNECTION_COUNT;
     bool refuse = is_full && !drop_spare(now_ns) && !drop_claimed(share_of(address), now_ns);
-    while (
-        place < PLACE_COUNT
-        && (server.connections[place].phase != CONNECTION_FREE || digest_connection_is_out(&server.connections[place])))
+    while (place < PLACE_COUNT && !is_free(&server.connections[place]))
         place++;
     counters.accepted++;
     counters.refused_busy += refuse || place == PLACE_COUNT;
@@ -333,12 +334,6 @@ static bool messages_are_out(uint64_t now_ns)
     return server.messages_out >= MESSAGES_OUT_MAX;
 }
 
-/* Returns the bytes of bodies that this CPU has taken itself. */
-static uint64_t bytes_taken_here(void)
-{
-    return digest_connection_counters.body_bytes - digest_connection_counters.given_bytes;
-}
-
 /* Goes on with the connections in turn, a step each, for VARIANTS_TURN_NS. */
 static void steps_work(uint64_t now_ns)
 {
@@ -347,19 +342,17 @@ static void steps_work(uint64_t now_ns)
     for (uint32_t left = server.ready.count; left > 0 && spent_ns < VARIANTS_TURN_NS; left--) {
         size_t place = ready_take();
         struct connection *c = &server.connections[place];
-        const uint64_t bytes_before = bytes_taken_here(), sent_bytes = digest_connection_counters.sent_bytes;
         if (c->phase == CONNECTION_FREE)
             continue;
         const bool was_dropped = c->dropped, was_out = digest_connection_is_out(c);
-        enum digest_connection_step step = digest_connection_step(c, messages_are_out(now_ns) ? 0 : share, now_ns);
+        const struct digest_step step = digest_connection_step(c, messages_are_out(now_ns) ? 0 : share, now_ns);
         server.dropped_count += c->dropped && !was_dropped;
-        server.messages_out += digest_connection_counters.sent_bytes > sent_bytes;
-        blocked_set(place, step == STEP_BLOCKED);
-        if (step == STEP_DONE)
+        server.messages_out += step.sent;
+        blocked_set(place, step.result == STEP_BLOCKED);
+        if (step.result == STEP_DONE)
             ready_add(place);
         server.out_count += digest_connection_is_out(c) && !was_out;
-        const uint64_t body_ns = (bytes_taken_here() - bytes_before) * VARIANTS_SLICE_NS
-                                 / digest_variants.slice_bytes[c->method_index];
+        const uint64_t body_ns = step.bytes_here * VARIANTS_SLICE_NS / digest_variants.slice_bytes[c->method_index];
         spent_ns += STEP_NS + min_u64(body_ns, VARIANTS_SLICE_NS); /* a part may be more than a slice */
     }
     ASSERT(spent_ns <= VARIANTS_TURN_NS + VARIANTS_SLICE_NS + STEP_NS);

@@ -113,7 +113,7 @@ bench-touched: $(TOUCHED) ## the cache lines of an answer that no rehearsal touc
 # The variants of app/digest/ beside OpenSSL, coreutils and, if it is installed, Go.
 BENCH_DIGEST := $(BUILD)/host/tests/bench/bench_digest
 $(BENCH_DIGEST): $(patsubst %.c,$(BUILD)/host/%.o,tests/bench/bench_digest.c host/platform.c app/service/work.c \
-		$(filter-out $(addprefix app/digest/,program.c server.c connection.c reply.c), \
+		$(filter-out $(addprefix app/digest/,program.c server.c connection.c patience.c reply.c), \
 			$(wildcard app/digest/*.c base/*.c)))
 	$(CC) -pthread -o $@ $^ -lcrypto
 bench-digest: $(BENCH_DIGEST) $(call linux_program,digest) ## hashes beside OpenSSL, Go, coreutils; CPUS=1,2 QUICK=1
