@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from deploy import commands, programs
 from workshop.vm import qemu
 
 NAMES = ("peregrine.elf", "peregrine.bzImage", "peregrine.debug")     # built in this tree, too
@@ -25,6 +26,11 @@ def test_the_same_image_is_built_in_another_folder_and_it_is_small(tmp_path):
         here, there = (qemu.BUILD / name).read_bytes(), (folder / "build" / name).read_bytes()
         assert here == there, f"{name} depends on its folder"
     assert qemu.IMAGE.stat().st_size <= IMAGE_BYTES_MAX
+
+
+def test_no_image_ends_before_its_header_says():
+    for path in qemu.BUILD.glob("**/peregrine.bzImage"):
+        commands.kernel_for("linux", None, path, programs.PLAYER)
 
 
 def test_the_image_names_nothing_and_the_debug_file_does():

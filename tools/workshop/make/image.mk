@@ -113,13 +113,14 @@ $(IMAGE)/kernel/symbols_empty.c: tools/workshop/make/symbols.py
 $(IMAGE)/kernel/symbols_%.o: $(IMAGE)/kernel/symbols_%.c
 	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
 
-# The image for the Linux boot protocol.
+# The image for the Linux boot protocol, whose header counts it in units of 16 bytes.
 symbol = 0x$$(nm $(IMAGE)/peregrine.debug | sed -n 's/ . $1$$//p')
 $(IMAGE)/peregrine.bzImage: boot/linux.asm boot/x86_spec.asm $(IMAGE)/peregrine.elf
 	objcopy -O binary $(IMAGE)/peregrine.elf $(IMAGE)/kernel/flat.bin
 	nasm -f bin -I. -DIMAGE_BYTES=$$(stat -c %s $(IMAGE)/kernel/flat.bin) -DENTRY=$(call symbol,linux_entry) \
 		-DINIT_BYTES=$$(($(call symbol,image_end) - $(call symbol,image_begin))) -o $(IMAGE)/kernel/setup.bin $<
 	cat $(IMAGE)/kernel/setup.bin $(IMAGE)/kernel/flat.bin >$@
+	truncate --size=%16 $@
 
 # The console font, from a package that making the ISO needs anyway.
 FONT ?= /usr/share/grub/ascii.pf2
