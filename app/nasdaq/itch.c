@@ -2,10 +2,10 @@
 
 /* TotalView-ITCH 5.0, chapter 1, "Message Formats". */
 const uint8_t itch_bytes[256] = {
-    [ITCH_SYSTEM_EVENT] = 12,
-    [ITCH_STOCK_DIRECTORY] = 39,
-    [ITCH_TRADING_ACTION] = 25,
-    [ITCH_OPERATIONAL_HALT] = 21,
+    [ITCH_SYSTEM_EVENT] = sizeof(struct itch_event_wire),
+    [ITCH_STOCK_DIRECTORY] = sizeof(struct itch_directory_wire),
+    [ITCH_TRADING_ACTION] = sizeof(struct itch_trading_action_wire),
+    [ITCH_OPERATIONAL_HALT] = sizeof(struct itch_halt_wire),
     ['Y'] = 20, /* Reg SHO restriction */
     ['L'] = 26, /* market participant position */
     ['V'] = 35, /* market-wide circuit breaker: decline levels */
@@ -14,14 +14,14 @@ const uint8_t itch_bytes[256] = {
     ['J'] = 35, /* limit up, limit down: auction collar */
     [ITCH_ADD] = ITCH_ADD_BYTES,
     [ITCH_ADD_ATTRIBUTED] = 40,
-    [ITCH_EXECUTED] = 31,
-    [ITCH_EXECUTED_PRICE] = 36,
-    [ITCH_CANCEL] = 23,
+    [ITCH_EXECUTED] = sizeof(struct itch_executed_wire),
+    [ITCH_EXECUTED_PRICE] = sizeof(struct itch_executed_price_wire),
+    [ITCH_CANCEL] = sizeof(struct itch_cancel_wire),
     [ITCH_DELETE] = ITCH_DELETE_BYTES,
-    [ITCH_REPLACE] = 35,
-    [ITCH_TRADE] = 44,
-    [ITCH_CROSS] = 40,
-    ['B'] = 19, /* broken trade */
+    [ITCH_REPLACE] = sizeof(struct itch_replace_wire),
+    [ITCH_TRADE] = sizeof(struct itch_trade_wire),
+    [ITCH_CROSS] = sizeof(struct itch_cross_wire),
+    [ITCH_BROKEN] = sizeof(struct itch_broken_wire),
     ['I'] = 50, /* net order imbalance */
     ['N'] = 20, /* retail interest */
     ['O'] = 48, /* direct listing with capital raise */

@@ -1,7 +1,8 @@
-/* The messages of a market data feed: types, lengths and the offsets of their fields. Nasdaq TotalView-ITCH 5.0, whose
- * integers are big-endian and whose text is left-justified and padded with blanks. Knows bytes, and no book. */
+/* The messages of a market data feed: types, lengths and fields. Nasdaq TotalView-ITCH 5.0, whose integers are
+ * big-endian and whose text is left-justified and padded with blanks. Knows bytes, and no book. */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -9,8 +10,6 @@
 
 enum {
     ITCH_STOCK_BYTES = 8,
-    ITCH_ADD_BYTES = 36,
-    ITCH_DELETE_BYTES = 19,
     ITCH_PRICE_DECIMALS = 4,
     ITCH_PRICE_UNIT = 10000,
     ITCH_PRICE_MAX = 2000000000, /* "Data Types": 200,000.0000 */
@@ -34,31 +33,126 @@ enum itch_type {
     ITCH_BROKEN = 'B',
 };
 
-/* The places where fields begin, from the message's type on. */
-enum itch_offset {
-    ITCH_LOCATE = 1,     /* 2 bytes; 0: of no stock */
-    ITCH_EVENT = 11,     /* 1 byte, of a system event */
-    ITCH_STOCK = 11,     /* 8 bytes, of a stock directory and a trading action */
-    ITCH_STATE = 19,     /* 1 byte, of a trading action */
-    ITCH_MARKET = 19,    /* 1 byte, of an operational halt */
-    ITCH_HALT = 20,      /* 1 byte, of an operational halt */
-    ITCH_REFERENCE = 11, /* 8 bytes, of all messages about an order */
-    ITCH_ADD_SIDE = 19,
-    ITCH_ADD_SHARES = 20,
-    ITCH_ADD_PRICE = 32,
-    ITCH_SHARES = 19,         /* 4 bytes, executed or cancelled */
-    ITCH_EXECUTED_MATCH = 23, /* 8 bytes, of both executions */
-    ITCH_EXECUTED_PRINTABLE = 31,
-    ITCH_EXECUTED_AT = 32,
-    ITCH_REPLACE_NEW = 19,
-    ITCH_REPLACE_SHARES = 27,
-    ITCH_REPLACE_PRICE = 31,
-    ITCH_TRADE_PRICE = 32,
-    ITCH_TRADE_MATCH = 36,
-    ITCH_CROSS_PRICE = 27,
-    ITCH_CROSS_MATCH = 31,
-    ITCH_BROKEN_MATCH = 11,
+/* ---- the messages' fields ---- */
+
+/* Begins each message. */
+struct itch_head_wire {
+    uint8_t type;
+    uint16_t locate; /* 0: of no stock */
+    uint16_t tracking;
+    uint8_t timestamp[6]; /* nanoseconds since midnight */
+} __attribute__((packed));
+static_assert(sizeof(struct itch_head_wire) == 11, "ITCH 5.0, chapter 1");
+
+struct itch_event_wire {
+    struct itch_head_wire head; /* 'S' */
+    uint8_t event;
+} __attribute__((packed));
+static_assert(sizeof(struct itch_event_wire) == 12, "ITCH 5.0, System Event");
+
+struct itch_directory_wire {
+    struct itch_head_wire head; /* 'R' */
+    uint8_t stock[ITCH_STOCK_BYTES];
+    uint8_t category, financial_status;
+    uint32_t round_lot;
+    uint8_t round_lots_only, classification, subtype[2], authenticity, short_sale_threshold, ipo, price_tier, etp;
+    uint32_t etp_leverage;
+    uint8_t inverse;
+} __attribute__((packed));
+static_assert(sizeof(struct itch_directory_wire) == 39, "ITCH 5.0, Stock Directory");
+
+struct itch_trading_action_wire {
+    struct itch_head_wire head; /* 'H' */
+    uint8_t stock[ITCH_STOCK_BYTES];
+    uint8_t state, reserved, reason[4];
+} __attribute__((packed));
+static_assert(sizeof(struct itch_trading_action_wire) == 25, "ITCH 5.0, Stock Trading Action");
+
+struct itch_halt_wire {
+    struct itch_head_wire head; /* 'h' */
+    uint8_t stock[ITCH_STOCK_BYTES];
+    uint8_t market, action;
+} __attribute__((packed));
+static_assert(sizeof(struct itch_halt_wire) == 21, "ITCH 5.0, Operational Halt");
+
+/* Begins each message about an order; a deletion is no more. */
+struct itch_order_wire {
+    struct itch_head_wire head; /* 'D' */
+    uint64_t reference;
+} __attribute__((packed));
+static_assert(sizeof(struct itch_order_wire) == 19, "ITCH 5.0, Order Delete");
+
+struct itch_add_wire {
+    struct itch_order_wire order; /* 'A'; 'F' has four bytes more, the attribution */
+    uint8_t side;                 /* 'B' or 'S' */
+    uint32_t shares;
+    uint8_t stock[ITCH_STOCK_BYTES];
+    uint32_t price;
+} __attribute__((packed));
+static_assert(sizeof(struct itch_add_wire) == 36, "ITCH 5.0, Add Order");
+
+struct itch_cancel_wire {
+    struct itch_order_wire order; /* 'X' */
+    uint32_t shares;              /* executed or cancelled */
+} __attribute__((packed));
+static_assert(sizeof(struct itch_cancel_wire) == 23, "ITCH 5.0, Order Cancel");
+
+struct itch_executed_wire {
+    struct itch_cancel_wire cancel; /* 'E' */
+    uint64_t match;
+} __attribute__((packed));
+static_assert(sizeof(struct itch_executed_wire) == 31, "ITCH 5.0, Order Executed");
+
+struct itch_executed_price_wire {
+    struct itch_executed_wire executed; /* 'C' */
+    uint8_t printable;                  /* 'Y': the trade counts */
+    uint32_t price;
+} __attribute__((packed));
+static_assert(sizeof(struct itch_executed_price_wire) == 36, "ITCH 5.0, Order Executed With Price");
+
+struct itch_replace_wire {
+    struct itch_order_wire order; /* 'U' */
+    uint64_t new_reference;
+    uint32_t shares, price;
+} __attribute__((packed));
+static_assert(sizeof(struct itch_replace_wire) == 35, "ITCH 5.0, Order Replace");
+
+struct itch_trade_wire {
+    struct itch_add_wire add; /* 'P' */
+    uint64_t match;
+} __attribute__((packed));
+static_assert(sizeof(struct itch_trade_wire) == 44, "ITCH 5.0, Trade");
+
+struct itch_cross_wire {
+    struct itch_head_wire head; /* 'Q' */
+    uint64_t shares;
+    uint8_t stock[ITCH_STOCK_BYTES];
+    uint32_t price;
+    uint64_t match;
+    uint8_t type;
+} __attribute__((packed));
+static_assert(sizeof(struct itch_cross_wire) == 40, "ITCH 5.0, Cross Trade");
+
+struct itch_broken_wire {
+    struct itch_head_wire head; /* 'B' */
+    uint64_t match;
+} __attribute__((packed));
+static_assert(sizeof(struct itch_broken_wire) == 19, "ITCH 5.0, Broken Trade");
+
+enum { GLIMPSE_SEQUENCE_BYTES = 20 };
+/* Ends a snapshot. Its other messages are ITCH's. */
+struct glimpse_end_wire {
+    uint8_t type;                             /* 'G' */
+    uint8_t sequence[GLIMPSE_SEQUENCE_BYTES]; /* the feed's next message, in digits */
+} __attribute__((packed));
+static_assert(sizeof(struct glimpse_end_wire) == 21, "GLIMPSE 5.0, End of Snapshot");
+
+enum {
+    ITCH_ADD_BYTES = sizeof(struct itch_add_wire),
+    ITCH_DELETE_BYTES = sizeof(struct itch_order_wire),
 };
+
+/* ---- the fields' values ---- */
 
 enum itch_event { ITCH_MARKET_OPENS = 'Q', ITCH_MARKET_CLOSES = 'M' };
 enum itch_state { ITCH_TRADING = 'T' };

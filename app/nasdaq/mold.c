@@ -5,12 +5,7 @@
 #include "base/assert.h"
 #include "base/hot_section.h"
 
-enum {
-    SESSION = 0, /* offsets of the header */
-    SEQUENCE = 10,
-    COUNT = 18,
-    COUNT_END = 0xffff,
-};
+enum { COUNT_END = 0xffff };
 #define SEQUENCE_MAX (UINT64_C(1) << 62)
 
 /* A datagram after a gap. */
@@ -79,6 +74,15 @@ static void store_remove_first(void)
     mold.stored_count--;
     memmove(mold.stored, mold.stored + 1, mold.stored_count * sizeof mold.stored[0]);
     mold.stored[mold.stored_count] = place;
+}
+
+/* Writes a header with our session. */
+static void write_header(struct mold_header_wire *header, uint64_t sequence, uint64_t count)
+{
+    ASSERT(count <= MOLD_COUNT_MAX);
+    memcpy(header->session, mold.session, MOLD_SESSION_BYTES);
+    store_be64(&header->sequence, sequence);
+    store_be16(&header->count, (uint16_t)count);
 }
 
 /* Keeps a datagram that begins after a gap. If the store is full the datagram is dropped, for the older ones are needed
@@ -150,9 +154,7 @@ uint32_t mold_request(uint64_t now_ns, uint8_t request[MOLD_HEADER_BYTES])
         return 0;
     }
     uint64_t end = mold.stored_count > 0 ? stored_at(0)->sequence : mold.announced;
-    memcpy(request + SESSION, mold.session, MOLD_SESSION_BYTES);
-    store_be64(request + SEQUENCE, mold.next);
-    store_be16(request + COUNT, (uint16_t)min_u64(end - mold.next, MOLD_COUNT_MAX));
+    write_header((struct mold_header_wire *)request, mold.next, min_u64(end - mold.next, MOLD_COUNT_MAX));
     mold.retries++;
     mold.request_ns = now_ns + MOLD_RETRY_NS;
     mold_counters.requests++;
@@ -196,15 +198,15 @@ static inline void make_due(uint64_t sequence, uint32_t count, const uint8_t *bl
     block_next(&mold.at_ahead);
 }
 
-/* Returns true if the datagram's head is one of our session; learns the session from the first. */
-static inline bool is_of_session(enum mold_line line, const uint8_t *head)
+/* Returns true if the datagram's header is one of our session; learns the session from the first. */
+static inline bool is_of_session(enum mold_line line, const struct mold_header_wire *header)
 {
     if (__builtin_expect(mold.heard_ns == 0, 0)) {
         if (line == MOLD_REREQUEST)
             return false;
-        memcpy(mold.session, head + SESSION, MOLD_SESSION_BYTES);
+        memcpy(mold.session, header->session, MOLD_SESSION_BYTES);
     }
-    return memcmp(mold.session, head + SESSION, MOLD_SESSION_BYTES) == 0;
+    return memcmp(mold.session, header->session, MOLD_SESSION_BYTES) == 0;
 }
 
 /* Counts a datagram that brings no message. */
@@ -225,15 +227,16 @@ HOT bool mold_take(enum mold_line line, struct bytes datagram, uint64_t now_ns)
     mold.now_ns = now_ns;
     if (datagram.count < MOLD_HEADER_BYTES || datagram.count > MOLD_DATAGRAM_BYTES_MAX)
         return skip(&mold_counters.drop_length);
-    const struct bytes blocks = { datagram.data + MOLD_HEADER_BYTES, datagram.count - MOLD_HEADER_BYTES };
-    const uint64_t sequence = load_be64(datagram.data + SEQUENCE);
-    const uint32_t header_count = load_be16(datagram.data + COUNT);
+    const struct mold_header_wire *header = (const void *)datagram.data;
+    const struct bytes blocks = { datagram.data + sizeof *header, datagram.count - sizeof *header };
+    const uint64_t sequence = load_be64(&header->sequence);
+    const uint32_t header_count = load_be16(&header->count);
     const uint32_t count = header_count == COUNT_END ? 0 : header_count;
     if (sequence == 0 || sequence > SEQUENCE_MAX || sequence + count > mold.ends_at)
         return skip(&mold_counters.drop_sequence);
     if (!blocks_are_whole(blocks, count))
         return skip(&mold_counters.drop_length);
-    if (!is_of_session(line, datagram.data))
+    if (!is_of_session(line, header))
         return skip(&mold_counters.drop_session);
     if (line != MOLD_REREQUEST)
         mold.heard_ns = now_ns;
@@ -355,9 +358,7 @@ void mold_rehearsal_begin(uint8_t header[MOLD_HEADER_BYTES], uint32_t count)
     ASSERT(mold.left == 0 && mold_is_current() && !mold_has_backlog());
     memcpy(kept.state, &mold, sizeof kept.state);
     kept.counters = mold_counters;
-    memcpy(header + SESSION, mold.session, MOLD_SESSION_BYTES);
-    store_be64(header + SEQUENCE, mold.next);
-    store_be16(header + COUNT, (uint16_t)count);
+    write_header((struct mold_header_wire *)header, mold.next, count);
 }
 
 void mold_rehearsal_end(void)

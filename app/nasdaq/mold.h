@@ -11,6 +11,7 @@
  *     bytes = mold_request(now_ns, request)        in each turn; 0: there is nothing to ask for */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,14 +21,28 @@
 
 enum mold_line { MOLD_A, MOLD_B, MOLD_REREQUEST, MOLD_LINE_COUNT };
 
+enum { MOLD_SESSION_BYTES = 10 };
+
+/* Begins each datagram, and is all of a request. The integers are big-endian. */
+struct mold_header_wire {
+    uint8_t session[MOLD_SESSION_BYTES];
+    uint64_t sequence; /* of the first message */
+    uint16_t count;    /* of messages; 0: a heartbeat; 0xffff: the session's end */
+} __attribute__((packed));
+static_assert(sizeof(struct mold_header_wire) == 20, "MoldUDP64 1.00, Downstream Packet Header");
+
+struct mold_block_wire { /* then the message */
+    uint16_t bytes;
+} __attribute__((packed));
+static_assert(sizeof(struct mold_block_wire) == 2, "MoldUDP64 1.00, Message Block");
+
 enum {
-    MOLD_HEADER_BYTES = 20, /* session 10, sequence number 8, message count 2 */
-    MOLD_SESSION_BYTES = 10,
-    MOLD_LENGTH_BYTES = 2,          /* before each message */
+    MOLD_HEADER_BYTES = sizeof(struct mold_header_wire),
+    MOLD_LENGTH_BYTES = sizeof(struct mold_block_wire),
     MOLD_DATAGRAM_BYTES_MAX = 1472, /* an Ethernet frame's */
     MOLD_AHEAD_COUNT = 6,
     MOLD_STORE_COUNT = 1024, /* 8 ms at 5 million messages a second */
-    MOLD_COUNT_MAX = 0xfffe, /* messages of a request; 0xffff marks the session's end */
+    MOLD_COUNT_MAX = 0xfffe, /* messages of a request */
     MOLD_RETRIES_MAX = 20,
     MOLD_GAP_MAX = 1000000,
 };

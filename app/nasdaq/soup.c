@@ -63,26 +63,28 @@ static bool gather(struct soup *soup, size_t bytes)
     ASSERT(bytes <= sizeof soup->packet);
     if (soup->packet_bytes < bytes && soup->input.count > 0) {
         size_t more = min_size(bytes - soup->packet_bytes, soup->input.count);
-        memcpy(soup->packet + soup->packet_bytes, soup->input.data, more);
+        memcpy(soup->packet.bytes + soup->packet_bytes, soup->input.data, more);
         soup->packet_bytes += (uint32_t)more;
         soup->input = (struct bytes){ soup->input.data + more, soup->input.count - more };
     }
     return soup->packet_bytes >= bytes;
 }
 
-/* Returns the next whole packet, its type first. `count` 0: it has not come yet. False: its length makes no sense. */
-static bool next_packet(struct soup *soup, struct bytes *packet)
+/* Returns the rest of the next whole packet, after its head. NULL: it has not come yet. False: its length makes no
+ * sense. */
+static bool next_packet(struct soup *soup, struct bytes *body)
 {
-    *packet = (struct bytes){ soup->packet + 2, 0 };
-    if (soup->packet_bytes > 2 && soup->packet_bytes == UINT32_C(2) + load_be16(soup->packet))
+    const struct soup_head_wire *head = &soup->packet.head;
+    *body = (struct bytes){ NULL, 0 };
+    if (soup->packet_bytes > sizeof head->bytes && soup->packet_bytes == sizeof head->bytes + load_be16(&head->bytes))
         soup->packet_bytes = 0; /* the one before, which is taken */
-    if (!gather(soup, 2))
+    if (!gather(soup, sizeof head->bytes))
         return true;
-    size_t bytes = load_be16(soup->packet);
+    size_t bytes = load_be16(&head->bytes);
     if (bytes == 0 || bytes > SOUP_PACKET_BYTES_MAX)
         return false;
-    if (gather(soup, 2 + bytes))
-        packet->count = bytes;
+    if (gather(soup, sizeof head->bytes + bytes))
+        *body = (struct bytes){ soup->packet.bytes + sizeof *head, bytes - sizeof head->type };
     return true;
 }
 
@@ -97,15 +99,16 @@ bool soup_read_number(struct bytes text, uint64_t *number)
 
 static enum soup_event take_accepted(struct soup *soup, struct bytes body)
 {
+    const struct soup_accepted_wire *accepted = (const void *)body.data;
     uint64_t sequence;
-    if (soup->state == SOUP_UP || body.count != SOUP_SESSION_BYTES + SOUP_SEQUENCE_BYTES
-        || !soup_read_number((struct bytes){ body.data + SOUP_SESSION_BYTES, SOUP_SEQUENCE_BYTES }, &sequence))
+    if (soup->state == SOUP_UP || body.count != sizeof *accepted
+        || !soup_read_number((struct bytes){ accepted->sequence, sizeof accepted->sequence }, &sequence))
         return SOUP_MALFORMED;
     bool other = memcmp(soup->session, blank_session, SOUP_SESSION_BYTES) != 0
-                 && memcmp(soup->session, body.data, SOUP_SESSION_BYTES) != 0;
+                 && memcmp(soup->session, accepted->session, SOUP_SESSION_BYTES) != 0;
     other |= soup->lost_session || sequence != soup->next_sequence;
     soup->lost_session = soup->idle = false;
-    memcpy(soup->session, body.data, SOUP_SESSION_BYTES);
+    memcpy(soup->session, accepted->session, SOUP_SESSION_BYTES);
     soup->next_sequence = sequence;
     soup->state = SOUP_UP;
     soup_counters.logins++;
@@ -126,12 +129,11 @@ static enum soup_event take_rejected(struct soup *soup, struct bytes body)
     return SOUP_REFUSED;
 }
 
-/* Takes a packet. Returns SOUP_NOTHING if it concerns nobody else. */
-static enum soup_event take_packet(struct soup *soup, struct bytes packet, struct bytes *message)
+/* Takes a packet by the rest after its head. Returns SOUP_NOTHING if it concerns nobody else. */
+static enum soup_event take_packet(struct soup *soup, struct bytes body, struct bytes *message)
 {
-    ASSERT(packet.count > 0);
-    const struct bytes body = { packet.data + 1, packet.count - 1 };
-    switch (packet.data[0]) {
+    ASSERT(body.data != NULL);
+    switch (soup->packet.head.type) {
     case 'S':
         if (soup->state != SOUP_UP)
             return SOUP_MALFORMED;
@@ -165,12 +167,12 @@ static enum soup_event take_packet(struct soup *soup, struct bytes packet, struc
 
 enum soup_event soup_next(struct soup *soup, struct bytes *message)
 {
-    struct bytes packet;
+    struct bytes body;
     ASSERT(soup->state != SOUP_DOWN);
-    while (next_packet(soup, &packet)) {
-        if (packet.count == 0)
+    while (next_packet(soup, &body)) {
+        if (body.data == NULL)
             return SOUP_NOTHING;
-        enum soup_event event = take_packet(soup, packet, message);
+        enum soup_event event = take_packet(soup, body, message);
         if (event != SOUP_NOTHING)
             return event;
     }
@@ -180,10 +182,11 @@ enum soup_event soup_next(struct soup *soup, struct bytes *message)
 
 uint32_t soup_due(const struct soup *soup, uint64_t now_ns, uint8_t packet[SOUP_LOGIN_BYTES])
 {
+    struct soup_head_wire *head = (struct soup_head_wire *)packet;
     ASSERT(soup->sent_ns <= now_ns);
     if (soup->state == SOUP_CONNECTED) {
-        store_be16(packet, SOUP_LOGIN_BYTES - 2);
-        packet[2] = 'L';
+        store_be16(&head->bytes, SOUP_LOGIN_BYTES - sizeof head->bytes);
+        head->type = 'L';
         char text[SOUP_LOGIN_BYTES - SOUP_HEAD_BYTES + 1];
         format(text, sizeof text, "%-6.6s%-10.10s%-10.10s%20llu", soup->user, soup->password, soup->session,
                (unsigned long long)soup->next_sequence);
@@ -193,8 +196,8 @@ uint32_t soup_due(const struct soup *soup, uint64_t now_ns, uint8_t packet[SOUP_
     }
     if (soup->state != SOUP_UP || now_ns - soup->sent_ns < SOUP_HEARTBEAT_NS)
         return 0;
-    store_be16(packet, 1);
-    packet[2] = 'R';
+    store_be16(&head->bytes, sizeof head->type);
+    head->type = 'R';
     return SOUP_HEAD_BYTES;
 }
 

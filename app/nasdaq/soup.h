@@ -5,6 +5,7 @@
  * is lost and none comes twice. */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,14 +13,33 @@
 #include "base/counters.h"
 #include "base/time.h"
 
+enum { SOUP_USER_BYTES = 6, SOUP_PASSWORD_BYTES = 10, SOUP_SESSION_BYTES = 10, SOUP_SEQUENCE_BYTES = 20 };
+
+/* Begins each packet. */
+struct soup_head_wire {
+    uint16_t bytes; /* of what follows, big-endian */
+    uint8_t type;
+} __attribute__((packed));
+static_assert(sizeof(struct soup_head_wire) == 3, "SoupBinTCP 4.00 §2.1");
+
+/* The fields are text: padded with blanks, numbers on their left. */
+struct soup_login_wire {
+    struct soup_head_wire head; /* 'L' */
+    uint8_t user[SOUP_USER_BYTES], password[SOUP_PASSWORD_BYTES];
+    uint8_t session[SOUP_SESSION_BYTES];
+    uint8_t sequence[SOUP_SEQUENCE_BYTES]; /* of the message that is asked for */
+} __attribute__((packed));
+static_assert(sizeof(struct soup_login_wire) == 49, "SoupBinTCP 4.00 §2.3.1");
+
+struct soup_accepted_wire { /* after the head, 'A' */
+    uint8_t session[SOUP_SESSION_BYTES];
+    uint8_t sequence[SOUP_SEQUENCE_BYTES]; /* of the next message */
+} __attribute__((packed));
+static_assert(sizeof(struct soup_accepted_wire) == 30, "SoupBinTCP 4.00 §2.2.1");
+
 enum {
-    SOUP_HEAD_BYTES = 3, /* the length of the rest 2, the type 1 */
-    SOUP_USER_BYTES = 6,
-    SOUP_PASSWORD_BYTES = 10,
-    SOUP_SESSION_BYTES = 10,
-    SOUP_SEQUENCE_BYTES = 20,
-    SOUP_LOGIN_BYTES = SOUP_HEAD_BYTES + SOUP_USER_BYTES + SOUP_PASSWORD_BYTES + SOUP_SESSION_BYTES
-                       + SOUP_SEQUENCE_BYTES,
+    SOUP_HEAD_BYTES = sizeof(struct soup_head_wire),
+    SOUP_LOGIN_BYTES = sizeof(struct soup_login_wire),
     SOUP_PACKET_BYTES_MAX = 512, /* longer ones end the connection; OUCH's and ITCH's have less than 100 */
 };
 #define SOUP_SEQUENCE_MAX (UINT64_C(1) << 62)
@@ -54,7 +74,10 @@ struct soup {
     bool idle;
     struct bytes input;    /* borrowed between soup_data and SOUP_NOTHING */
     uint32_t packet_bytes; /* gathered so far, or of the packet that was returned */
-    uint8_t packet[2 + SOUP_PACKET_BYTES_MAX];
+    union {
+        struct soup_head_wire head;
+        uint8_t bytes[sizeof(uint16_t) + SOUP_PACKET_BYTES_MAX];
+    } packet;
 };
 
 /* Begins down, before the first login. The texts are borrowed for the run. */
@@ -84,10 +107,11 @@ bool soup_is_silent(const struct soup *soup, uint64_t now_ns);
 bool soup_read_number(struct bytes text, uint64_t *number);
 
 /* Writes the head of a client's unsequenced message of `bytes`. */
-static inline void soup_head(uint8_t head[SOUP_HEAD_BYTES], uint32_t bytes)
+static inline void soup_head(uint8_t packet[SOUP_HEAD_BYTES], uint32_t bytes)
 {
-    store_be16(head, (uint16_t)(bytes + 1));
-    head[2] = 'U';
+    struct soup_head_wire *head = (struct soup_head_wire *)packet;
+    store_be16(&head->bytes, (uint16_t)(sizeof head->type + bytes));
+    head->type = 'U';
 }
 
 /* Asserts the invariant. */

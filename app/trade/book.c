@@ -212,16 +212,17 @@ static inline int order_add(uint32_t symbol, enum book_side side, uint64_t refer
 
 /* ---- messages ---- */
 
-static inline int take_add(const uint8_t *m, uint32_t symbol)
+static inline int take_add(const void *message, uint32_t symbol)
 {
-    uint8_t letter = m[ITCH_ADD_SIDE];
+    const struct itch_add_wire *m = message;
+    const uint8_t letter = m->side;
     if (__builtin_expect(letter != 'B' && letter != 'S', 0))
         return drop(&book_counters.drop_side);
     enum book_side side = letter == 'B' ? BOOK_BUY : BOOK_SELL;
-    const uint64_t reference = load_be64(m + ITCH_REFERENCE);
+    const uint64_t reference = load_be64(&m->order.reference);
     if (reference != REHEARSED_REFERENCE)
         book.newest = reference;
-    int added = order_add(symbol, side, reference, load_be32(m + ITCH_ADD_SHARES), load_be32(m + ITCH_ADD_PRICE));
+    int added = order_add(symbol, side, reference, load_be32(&m->shares), load_be32(&m->price));
     return added < 0 ? -1 : refresh(symbol, side);
 }
 
@@ -268,20 +269,24 @@ NOT_HOT static int take_broken(uint32_t symbol, uint64_t match)
 
 /* Takes a message about an order: an execution, a cancellation, a deletion, or a replacement by an order of the same
  * side and symbol. An execution is a trade, at the order's price if the message has none. */
-static inline int take_about_order(const uint8_t *m, uint32_t symbol)
+static inline int take_about_order(const struct itch_order_wire *m, uint32_t symbol)
 {
-    const uint8_t type = m[0];
-    struct order *o = slot_of(load_be64(m + ITCH_REFERENCE));
+    const uint8_t type = m->head.type;
+    const struct itch_executed_price_wire *executed = (const void *)m;
+    const struct itch_replace_wire *replace = (const void *)m;
+    struct order *o = slot_of(load_be64(&m->reference));
     if (__builtin_expect(o->shares_symbol == 0 || symbol_of(o) != symbol, 0))
         return drop(&book_counters.drop_unknown_reference);
     const enum book_side side = side_of(o);
     const uint32_t had = shares_of(o), order_price = price_of(o);
-    const uint32_t shares = type == ITCH_DELETE || type == ITCH_REPLACE ? had : load_be32(m + ITCH_SHARES);
+    const uint32_t shares = type == ITCH_DELETE || type == ITCH_REPLACE
+                                ? had
+                                : load_be32(&((const struct itch_cancel_wire *)m)->shares);
     if (__builtin_expect(shares > had, 0))
         return drop(&book_counters.drop_excess);
     if (__builtin_expect(shares == 0, 0))
         return drop(&book_counters.drop_shares);
-    const uint32_t price = type == ITCH_EXECUTED_PRICE ? load_be32(m + ITCH_EXECUTED_AT) : order_price;
+    const uint32_t price = type == ITCH_EXECUTED_PRICE ? load_be32(&executed->price) : order_price;
     if (__builtin_expect(price == 0 || price > ITCH_PRICE_MAX, 0))
         return drop(&book_counters.drop_price);
     level_remove(&book.sides[symbol][side], key_of(side, order_price), shares);
@@ -290,21 +295,23 @@ static inline int take_about_order(const uint8_t *m, uint32_t symbol)
     else
         o->shares_symbol -= shares;
     if (type == ITCH_REPLACE)
-        order_add(symbol, side, load_be64(m + ITCH_REPLACE_NEW), load_be32(m + ITCH_REPLACE_SHARES),
-                  load_be32(m + ITCH_REPLACE_PRICE));
+        order_add(symbol, side, load_be64(&replace->new_reference), load_be32(&replace->shares),
+                  load_be32(&replace->price));
     int changed = refresh(symbol, side), traded = -1;
-    if (type == ITCH_EXECUTED || (type == ITCH_EXECUTED_PRICE && m[ITCH_EXECUTED_PRINTABLE] == 'Y'))
-        traded = take_trade(symbol, price, load_be64(m + ITCH_EXECUTED_MATCH));
+    if (type == ITCH_EXECUTED || (type == ITCH_EXECUTED_PRICE && executed->printable == 'Y'))
+        traded = take_trade(symbol, price, load_be64(&executed->executed.match));
     return traded >= 0 ? traded : changed;
 }
 
 /* Takes a trading action or an operational halt, which both say if a symbol trades. */
-static int take_state(const uint8_t *m, uint32_t symbol)
+static int take_state(const struct itch_head_wire *m, uint32_t symbol)
 {
-    if (m[0] == ITCH_TRADING_ACTION)
-        book.states[symbol].trading = m[ITCH_STATE] == ITCH_TRADING;
-    else if (m[ITCH_MARKET] == ITCH_NASDAQ)
-        book.states[symbol].halted = m[ITCH_HALT] != ITCH_HALT_LIFTED;
+    const struct itch_trading_action_wire *action = (const void *)m;
+    const struct itch_halt_wire *halt = (const void *)m;
+    if (m->type == ITCH_TRADING_ACTION)
+        book.states[symbol].trading = action->state == ITCH_TRADING;
+    else if (halt->market == ITCH_NASDAQ)
+        book.states[symbol].halted = halt->action != ITCH_HALT_LIFTED;
     bool trading = book.states[symbol].trading && !book.states[symbol].halted;
     if (book.tops[symbol].trading == trading)
         return -1;
@@ -313,11 +320,12 @@ static int take_state(const uint8_t *m, uint32_t symbol)
 }
 
 /* Takes a stock directory, which gives a stock its locate, or repeats it. The locate stays the same all day. */
-NOT_HOT static int take_directory(const uint8_t *m, uint16_t locate)
+NOT_HOT static int take_directory(const void *message, uint16_t locate)
 {
+    const struct itch_directory_wire *m = message;
     uint32_t symbol = 0;
-    ASSERT(m[0] == ITCH_STOCK_DIRECTORY);
-    while (symbol < book.symbol_count && memcmp(book.names[symbol], m + ITCH_STOCK, ITCH_STOCK_BYTES) != 0)
+    ASSERT(m->head.type == ITCH_STOCK_DIRECTORY);
+    while (symbol < book.symbol_count && memcmp(book.names[symbol], m->stock, ITCH_STOCK_BYTES) != 0)
         symbol++;
     const bool is_ours = symbol < book.symbol_count;
     const uint8_t of = is_ours ? (uint8_t)(symbol + 1) : LOCATE_SKIPPED;
@@ -331,14 +339,15 @@ NOT_HOT static int take_directory(const uint8_t *m, uint16_t locate)
 }
 
 /* Takes a message whose locate is no stock's, or of which no directory message has spoken. */
-NOT_HOT static int take_unlocated(const uint8_t *m, uint16_t locate)
+NOT_HOT static int take_unlocated(const struct itch_head_wire *m, uint16_t locate)
 {
     ASSERT(book.symbol_of[locate] == LOCATE_UNKNOWN);
-    if (m[0] == ITCH_STOCK_DIRECTORY)
+    if (m->type == ITCH_STOCK_DIRECTORY)
         return take_directory(m, locate);
-    if (m[0] == ITCH_SYSTEM_EVENT && (m[ITCH_EVENT] == ITCH_MARKET_OPENS || m[ITCH_EVENT] == ITCH_MARKET_CLOSES))
-        book.open = m[ITCH_EVENT] == ITCH_MARKET_OPENS;
-    return locate == 0 || m[0] == ITCH_SYSTEM_EVENT ? -1 : drop(&book_counters.drop_locate);
+    const uint8_t event = m->type == ITCH_SYSTEM_EVENT ? ((const struct itch_event_wire *)m)->event : 0;
+    if (event == ITCH_MARKET_OPENS || event == ITCH_MARKET_CLOSES)
+        book.open = event == ITCH_MARKET_OPENS;
+    return locate == 0 || m->type == ITCH_SYSTEM_EVENT ? -1 : drop(&book_counters.drop_locate);
 }
 
 /* Counts a message of an unknown type, which may be a new one that no order depends on, or of a wrong length. */
@@ -351,24 +360,38 @@ NOT_HOT static int take_malformed(struct bytes message)
     return -1;
 }
 
+/* Takes a trade that is no order's execution, or takes one back. */
+static inline int take_print(const void *message, uint32_t symbol)
+{
+    const struct itch_trade_wire *trade = message;
+    const struct itch_cross_wire *cross = message;
+    const struct itch_broken_wire *broken = message;
+    if (trade->add.order.head.type == ITCH_TRADE)
+        return take_trade(symbol, load_be32(&trade->add.price), load_be64(&trade->match));
+    if (cross->head.type == ITCH_CROSS)
+        return take_trade(symbol, load_be32(&cross->price), load_be64(&cross->match));
+    return take_broken(symbol, load_be64(&broken->match));
+}
+
 HOT int book_take(struct bytes message)
 {
     if (__builtin_expect(!itch_is_whole(message), 0))
         return take_malformed(message);
-    const uint8_t *m = message.data;
-    uint16_t locate = load_be16(m + ITCH_LOCATE);
+    const void *m = message.data;
+    const struct itch_head_wire *head = m;
+    uint16_t locate = load_be16(&head->locate);
     uint8_t of = book.symbol_of[locate];
     book_counters.messages++;
     if (of == LOCATE_SKIPPED) {
         book_counters.skipped++;
-        if (m[0] == ITCH_ADD || m[0] == ITCH_ADD_ATTRIBUTED)
-            book.newest = load_be64(m + ITCH_REFERENCE);
+        if (head->type == ITCH_ADD || head->type == ITCH_ADD_ATTRIBUTED)
+            book.newest = load_be64(&((const struct itch_order_wire *)m)->reference);
         return -1;
     }
     if (__builtin_expect(of == LOCATE_UNKNOWN, 0))
         return take_unlocated(m, locate);
     uint32_t symbol = of - UINT32_C(1);
-    switch (m[0]) {
+    switch (head->type) {
     case ITCH_ADD:
     case ITCH_ADD_ATTRIBUTED:
         return take_add(m, symbol);
@@ -379,11 +402,9 @@ HOT int book_take(struct bytes message)
     case ITCH_REPLACE:
         return take_about_order(m, symbol);
     case ITCH_TRADE:
-        return take_trade(symbol, load_be32(m + ITCH_TRADE_PRICE), load_be64(m + ITCH_TRADE_MATCH));
     case ITCH_CROSS:
-        return take_trade(symbol, load_be32(m + ITCH_CROSS_PRICE), load_be64(m + ITCH_CROSS_MATCH));
     case ITCH_BROKEN:
-        return take_broken(symbol, load_be64(m + ITCH_BROKEN_MATCH));
+        return take_print(m, symbol);
     case ITCH_TRADING_ACTION:
     case ITCH_OPERATIONAL_HALT:
         return take_state(m, symbol);
@@ -396,13 +417,13 @@ HOT int book_take(struct bytes message)
 
 HOT void book_fetch(struct bytes message)
 {
-    const uint8_t *m = message.data;
-    if (message.count < ITCH_DELETE_BYTES || book.symbol_of[load_be16(m + ITCH_LOCATE)] == LOCATE_SKIPPED)
+    const struct itch_replace_wire *m = (const void *)message.data;
+    if (message.count < ITCH_DELETE_BYTES || book.symbol_of[load_be16(&m->order.head.locate)] == LOCATE_SKIPPED)
         return;
     ASSERT(book.symbol_count > 0);
-    __builtin_prefetch(&book.slots[home_of(load_be64(m + ITCH_REFERENCE))], 1);
-    if (m[0] == ITCH_REPLACE && itch_is_whole(message))
-        __builtin_prefetch(&book.slots[home_of(load_be64(m + ITCH_REPLACE_NEW))], 1);
+    __builtin_prefetch(&book.slots[home_of(load_be64(&m->order.reference))], 1);
+    if (m->order.head.type == ITCH_REPLACE && itch_is_whole(message))
+        __builtin_prefetch(&book.slots[home_of(load_be64(&m->new_reference))], 1);
 }
 
 void book_warm(void)
@@ -435,15 +456,14 @@ bool book_rehearsal(uint32_t symbol, uint8_t add[ITCH_ADD_BYTES], uint8_t deleti
                 && book.sides[symbol][BOOK_SELL].count < BOOK_LEVEL_COUNT_MAX;
     if (ask < 2 || !room || slot_of(REHEARSED_REFERENCE)->shares_symbol != 0)
         return false;
-    memset(add, 0, ITCH_ADD_BYTES);
-    add[0] = ITCH_ADD;
-    store_be16(add + ITCH_LOCATE, book.locates[symbol]);
-    store_be64(add + ITCH_REFERENCE, REHEARSED_REFERENCE);
-    add[ITCH_ADD_SIDE] = 'S';
-    store_be32(add + ITCH_ADD_SHARES, 1);
-    store_be32(add + ITCH_ADD_PRICE, ask - 1);
-    memcpy(deletion, add, ITCH_DELETE_BYTES); /* begins with the same fields */
-    deletion[0] = ITCH_DELETE;
+    struct itch_add_wire m = { .order = { .head = { .type = ITCH_ADD } }, .side = 'S' };
+    store_be16(&m.order.head.locate, book.locates[symbol]);
+    store_be64(&m.order.reference, REHEARSED_REFERENCE);
+    store_be32(&m.shares, 1);
+    store_be32(&m.price, ask - 1);
+    memcpy(add, &m, sizeof m);
+    m.order.head.type = ITCH_DELETE;
+    memcpy(deletion, &m.order, sizeof m.order);
     return true;
 }
 

@@ -3,10 +3,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 
-enum {
-    SNAPSHOT_WAIT_S_MAX = 64,
-    SNAPSHOT_END_BYTES = 21, /* GLIMPSE 5.0: `G`, and the next message's number in 20 digits */
-};
+enum { SNAPSHOT_WAIT_S_MAX = 64 };
 
 HOT void feed_take_messages(uint64_t now_ns)
 {
@@ -33,13 +30,14 @@ HOT void feed_take(enum mold_line line, struct bytes datagram, uint64_t now_ns)
 /* ---- snapshots ---- */
 
 /* Ends a snapshot at the feed's message with which the books go on. After a malformed end it is loaded again. */
-static void snapshot_done(struct bytes end, uint64_t now_ns)
+static void snapshot_done(struct bytes message, uint64_t now_ns)
 {
+    const struct glimpse_end_wire *end = (const void *)message.data;
     uint64_t sequence;
     ASSERT(trade.snapshot.wanted && mold_is_lost());
     trade.snapshot.wanted = false;
-    if (end.count != SNAPSHOT_END_BYTES
-        || !soup_read_number((struct bytes){ end.data + 1, SOUP_SEQUENCE_BYTES }, &sequence)) {
+    if (message.count != sizeof *end
+        || !soup_read_number((struct bytes){ end->sequence, sizeof end->sequence }, &sequence)) {
         trade.counters.drop_snapshot++;
         return;
     }

@@ -65,7 +65,7 @@ int main(int count, char **words)
     for (uint64_t number = 1; (bytes = read_message(in, message)) > 0; number++) {
         int symbol = book_take((struct bytes){ message, bytes });
         if (symbol >= 0)
-            write_row(out, (uint32_t)symbol, number, load_be16(message + ITCH_LOCATE));
+            write_row(out, (uint32_t)symbol, number, load_be16(&((const struct itch_head_wire *)message)->locate));
     }
     bool whole = book_is_whole() && feof(in) && !ferror(out);
     printf("%llu messages, %s; the longest search passed %llu slots\n", (unsigned long long)book_counters.messages,

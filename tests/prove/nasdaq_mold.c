@@ -35,7 +35,7 @@ static int take(const struct shape *shape, uint64_t next)
     uint8_t *at = datagram + sizeof datagram - bytes;
     const struct bytes all = { at, bytes };
     prove_any(datagram, sizeof datagram);
-    store_be16(at + COUNT, shape->header_count);
+    store_be16(&((struct mold_header_wire *)at)->count, shape->header_count);
     at += MOLD_HEADER_BYTES;
     for (size_t i = 0; i < shape->message_count; i++) {
         store_be16(at, shape->lengths[i]);

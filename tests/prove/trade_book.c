@@ -48,8 +48,8 @@ static void take(uint8_t type, uint8_t symbol_and_one, uint8_t side_letter)
     prove_any(message, sizeof message);
     at[0] = type;
     if (type == ITCH_ADD || type == ITCH_ADD_ATTRIBUTED)
-        at[ITCH_ADD_SIDE] = side_letter;
-    store_be16(at + ITCH_LOCATE, locate);
+        ((struct itch_add_wire *)at)->side = side_letter;
+    store_be16(&((struct itch_head_wire *)at)->locate, locate);
     book.symbol_of[locate] = symbol_and_one;
     int symbol = book_take((struct bytes){ at, bytes });
     prove_holds(symbol >= -1 && symbol < SYMBOL_COUNT);
