@@ -23,7 +23,7 @@ INSTALLED_PAGES := README architecture blackbox balance capture cloud conformanc
 INSTALL_NEEDS = $(foreach name,$(PROGRAMS),$(call image_folder,$(name))/peregrine.elf \
 	$(call image_folder,$(name))/peregrine.bzImage $(call linux_program,$(name))) \
 	$(foreach name,$(LWIP_PROGRAMS),$(call lwip_folder,$(name))/peregrine.bzImage) \
-	$(CHECK_SETTINGS_ALL)
+	$(CHECK_SETTINGS_ALL) $(LOAD)
 
 # need_commands WHO,COMMAND...,PACKAGES: ends with the packages to install if a command is not there. Stands in front of
 # a second make, which builds.
@@ -35,7 +35,8 @@ put_images = install -d $2 && install -m 755 $1/peregrine.elf $2 && \
 	install -m 644 $1/peregrine.bzImage $1/peregrine.debug $2 &&
 # put_tools NAME,FILE...: the version, and packages and modules of Python.
 put_tools = install -d $(INSTALL_LIB)/$1 && install -m 644 VERSION tools/command_line.py $(INSTALL_LIB)/$1 && \
-	tar -c -C tools --exclude=__pycache__ --exclude=demo.py --no-same-owner $2 | tar -x -C $(INSTALL_LIB)/$1
+	tar -c -C tools --exclude=__pycache__ --exclude=demo.py --exclude='*.c' --no-same-owner $2 | \
+	tar -x -C $(INSTALL_LIB)/$1
 
 # put_completion COMMAND,FILE,FUNCTION: from the installed tool, whose names and defaults differ from the tree's.
 put_completion = PYTHONPATH=$(INSTALL_LIB)/$(firstword $(subst /, ,$2)) $(PY) -B tools/workshop/make/completion.py $1 \
@@ -53,7 +54,8 @@ install-built: $(INSTALL_NEEDS)
 		$(filter-out player,$(name)),/$(name)))) true
 	$(foreach name,$(LWIP_PROGRAMS),$(call put_images,$(call lwip_folder,$(name)),$(INSTALL_LIB)/peregrine/images/$(if \
 		$(filter-out player,$(name)),$(name)-)lwip)) true
-	install -D -t $(INSTALL_LIB)/peregrine/images/host $(CHECK_SETTINGS_ALL) $(LINUX_PROGRAMS)
+	install -D -t $(INSTALL_LIB)/peregrine/images/host $(CHECK_SETTINGS_ALL) $(LINUX_PROGRAMS) \
+		$(LOAD)
 	$(call put_tools,peregrine-contest,latencies.py $(addprefix servers/,__init__.py contest players web))
 	ln -sf ../lib/peregrine/peregrine ../lib/peregrine/gg $(INSTALL_BIN)
 	ln -sf ../lib/peregrine-contest/servers/contest/contest $(INSTALL_BIN)/peregrine-contest

@@ -6,6 +6,10 @@ $(VHOST_PROBE): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard tools/workshop/probe
 ECHO_PROBE := $(BUILD)/host/tools/workshop/probe/echo_probe
 $(ECHO_PROBE): $(BUILD)/host/tools/workshop/probe/echo_probe.o
 	$(CC) -o $@ $^
+# The load of `peregrine bench`.
+LOAD := $(BUILD)/host/tools/deploy/load
+$(LOAD): $(patsubst %.c,$(BUILD)/host/%.o,tools/deploy/load.c net/http/response.c net/http/chunks.c base/text.c)
+	$(CC) -o $@ $^
 NEEDS_guest += $(VHOST_PROBE) $(ECHO_PROBE)
 
 # The images of further programs with the other stack.

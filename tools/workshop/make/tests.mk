@@ -90,7 +90,7 @@ BOOK_ROWS := $(BUILD)/host/tests/exchange/book_rows
 $(BOOK_ROWS): $(patsubst %,$(BUILD)/host/%.o,tests/exchange/book_rows app/trade/book) $(HOST_LIBRARY)
 	$(CC) -o $@ $^
 NEEDS_exchange_slow := $(call linux_program,trade) $(BOOK_ROWS)
-NEEDS_tools := $(BUILD)/peregrine.elf
+NEEDS_tools := $(BUILD)/peregrine.elf $(LOAD)
 NEEDS_tools_slow := $(BUILD)/peregrine.bzImage
 
 # The kernel's objects of both stacks, for tests/structure.
