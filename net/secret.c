@@ -66,7 +66,6 @@ uint16_t secret_port(const struct secret *secret, uint32_t address, uint32_t pee
         }
         value = (uint16_t)(left << 8 | right);
     } while (value >= SECRET_PORT_COUNT);
-    ASSERT(value < SECRET_PORT_COUNT);
     return value;
 }
 

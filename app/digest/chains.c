@@ -40,9 +40,9 @@ static struct {
 /* Returns the rounds of `count` chains in a slice, spread over a number of CPUs. */
 static uint64_t rate(size_t count, size_t cpus)
 {
+    ASSERT(count > 0 && cpus > 0);
     const size_t share = min_size((count + cpus - 1) / cpus, SHA256_LANES_MAX);
     const size_t lanes = min_size(share, digest_variants.chains[share]->lanes);
-    ASSERT(count > 0 && cpus > 0);
     return (uint64_t)min_size(cpus * lanes, count) * digest_variants.chain_rounds[share];
 }
 

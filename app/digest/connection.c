@@ -181,7 +181,6 @@ static const char *refusal_of(const struct http_request *request, unsigned *stat
     *status = 413;
     if (digest_settings.body_max != 0 && request->has_length && request->length > digest_settings.body_max)
         return "the body is longer than the setting body.max= allows";
-    ASSERT(request->refused == 0);
     return NULL;
 }
 

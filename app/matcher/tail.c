@@ -10,8 +10,9 @@ static const uint64_t fifth = UINT64_C(0xcccccccccccccccd); /* 1/5 modulo 2^64 *
 
 void tails_provide(struct tails *t, uint32_t prime, uint32_t factors)
 {
+    ASSERT(prime < TAIL_PRIMES);
     const uint32_t words = (factors + word_factors[prime] - 1) / word_factors[prime];
-    ASSERT(prime < TAIL_PRIMES && words <= TAIL_WORDS_MAX);
+    ASSERT(words <= TAIL_WORDS_MAX);
     if (words <= t->words[prime])
         return;
     t->words[prime] = words;

@@ -262,8 +262,8 @@ static size_t value_escape(char *out, size_t out_bytes, struct bytes text)
             out[used++] = '\\';
         out[used++] = c >= ' ' && c <= '~' ? c : '?';
     }
-    out[used] = '\0';
     ASSERT(used < out_bytes);
+    out[used] = '\0';
     return used;
 }
 

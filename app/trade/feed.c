@@ -105,11 +105,11 @@ void feed_poll_snapshot(uint64_t now_ns)
 NOT_HOT static void take_source(enum mold_line line, const struct transport_event *event, uint64_t now_ns)
 {
     static const char letters[] = "ab";
+    ASSERT(line <= MOLD_B);
     if (trade.source[line] != 0) {
         trade.counters.drop_source++;
         return;
     }
-    ASSERT(line <= MOLD_B);
     const uint64_t dropped = mold_counters.drop_session + mold_counters.drop_length + mold_counters.drop_sequence;
     feed_take(line, event->payload, now_ns);
     if (mold_counters.drop_session + mold_counters.drop_length + mold_counters.drop_sequence != dropped)

@@ -117,7 +117,6 @@ static const uint8_t *table_at(uint64_t physical, uint32_t *bytes, bool *sound)
         log_line("acpi: the table at 0x%zx is broken, skipped", (size_t)physical);
         return NULL;
     }
-    ASSERT(*bytes >= ACPI_HEADER_BYTES && *bytes <= TABLE_BYTES_MAX);
     *sound = checksum_good(table, *bytes);
     if (!*sound)
         log_line("acpi: %.4s at 0x%zx has a wrong checksum; it is used if there is no sounder one", (const char *)table,

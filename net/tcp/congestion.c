@@ -127,7 +127,6 @@ void tcp_congestion_acked(struct tcp_congestion *c, const struct tcp_policy *pol
         newreno_acked(c, acked, mss);
     }
     c->cwnd = min_u32(c->cwnd, CWND_BYTES_MAX);
-    ASSERT(c->cwnd <= CWND_BYTES_MAX);
 }
 
 void tcp_congestion_lost(struct tcp_congestion *c, const struct tcp_policy *policy, uint32_t flight_bytes, uint32_t mss)

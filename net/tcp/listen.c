@@ -76,7 +76,6 @@ static struct tcp_half_open *half_open_take(struct net_stack *stack, uint64_t ke
         tcp->listeners[tcp->half_open[index].listener].half_open_count--;
         NET_COUNT(stack, tcp_half_open_evicted);
     }
-    ASSERT(index < tcp->capacity.half_open_count);
     tcp->half_open_keys[index] = key;
     return &tcp->half_open[index];
 }

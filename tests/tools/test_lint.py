@@ -72,12 +72,14 @@ def test_a_fault_of_a_subject_is_found(subject):
     assert commits.fault(subject)
 
 
-def test_assertions_are_counted_in_bodies_alone():
-    source = "static int f(int x)\n{\n" + "    x++;\n" * 6 + "    ASSERT(x > 0);\n}\n\nvoid state_check(int x);\n" + \
-        "int g(int x)\n{\n    /* ASSERT(x) */\n    static_assert(1, \"\");\n    state_check(x);\n}\n"
-    found = {name: (line, len(body), sum(len(asserts.ASSERTION.findall(text)) for text in body))
-             for line, name, body in asserts.functions(source)}
-    assert found == {"f": (1, 7, 1), "g": (13, 3, 1)}
+@pytest.mark.parametrize("use, guard, late", [
+    ("y = 1 / x;", "x > 0", True), ("y %= c->x;", "c->x != 0", True), ("y = a[x];", "x < SIZE && y", True),
+    ("y = 1 / x->of;", "x > 0", False), ("p = &a[x];", "x < SIZE", False), ("y = 1 / x, x = 2;", "x > 0", False),
+    ("if (x == n || a[x]) return;", "x < n", False), ("/* 1 / x */", "x > 0", False)])
+def test_an_assertion_after_the_use_is_found(tmp_path, monkeypatch, use, guard, late):
+    monkeypatch.setattr(files, "ROOT", tmp_path)
+    (tmp_path / "f.c").write_text(f"int f(int x)\n{{\n    {use}\n    ASSERT({guard});\n    z = 1 / x;\n}}\n")
+    assert [line for line, _ in asserts.findings("f.c")] == [1] * late
 
 
 def test_every_file_of_the_product_has_a_kind():

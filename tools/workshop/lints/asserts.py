@@ -1,16 +1,14 @@
-"""Counts assertions by folder: for each function longer than six lines there is one, on the average of the folder.
+"""Assertions that come too late: a divisor is asserted not to be 0 after the division, an index after the access.
 
-ASSERT(...) counts, and each call of a whole-state check, `..._check(...)`. static_assert does not. The parser knows C
-as .clang-format leaves it: a function's body stands between a `{` and a `}` in the first column."""
-import functools
+The parser knows C as .clang-format leaves it: a function's body stands between a `{` and a `}` in the first column."""
 import re
 
 from workshop.lints import files
 from workshop.lints.comments import C_ATTRIBUTE, C_TOKEN
 
-LINES_SHORT_MAX = 6
-
-ASSERTION = re.compile(r"\bASSERT\(|\b[a-z]\w*_check\(")
+# A comparison in an assertion: with 0 it guards a divisor, with a bound an index.
+NOT_ZERO = ("> 0", "!= 0")
+GUARD = re.compile(r"(?<![\w.>])([\w.>-]*\w) (> 0|!= 0|< [\w.>-]+|<= [A-Z]\w+)")
 
 
 def blank_comments(source):
@@ -33,40 +31,15 @@ def functions(source):
         yield head + 1, name[1] if name else "?", lines[begin + 1:end]
 
 
-@functools.lru_cache(maxsize=None)
-def count_in(name):
-    """Returns the same of one file. Remembered, as the tables of several folders hold the file."""
-    long, assertions, without = 0, 0, []
-    for line, function, body in functions((files.ROOT / name).read_text()):
-        in_body = sum(len(ASSERTION.findall(text)) for text in body)
-        assertions += in_body
-        if len(body) > LINES_SHORT_MAX:
-            long += 1
-            if not in_body:
-                without.append(f"{name}:{line}: {function}")
-    return long, assertions, without
-
-
-def count(names):
-    """Returns (functions longer than six lines, assertions, functions without one as file:line: name)."""
-    counts = [count_in(name) for name in names]
-    without = [function for counted in counts for function in counted[2]]
-    return sum(counted[0] for counted in counts), sum(counted[1] for counted in counts), without
-
-
-def folders(names):
-    """Returns the folders of the files and the folders above them, in order."""
-    found = set()
-    for name in names:
-        parts = name.split("/")[:-1]
-        found.update("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
-    return sorted(found)
-
-
-def table(names):
-    """Returns the table of the folders as lines of text."""
-    lines = [f"{'folder':22} {'functions':>9} {'assertions':>10} {'a function':>10}"]
-    for folder in folders(names):
-        long, assertions, _ = count(name for name in names if name.startswith(folder + "/"))
-        lines.append(f"{folder:22} {long:9} {assertions:10} {assertions / max(long, 1):10.2f}")
-    return lines
+def findings(name):
+    """Yields (the line of the function, message) for each assertion after the use that it guards."""
+    for first, function, body in functions((files.ROOT / name).read_text()):
+        for at, text in enumerate(body):
+            for value, bound in GUARD.findall(text) if "ASSERT(" in text else ():
+                word = rf"(?<![\w.>]){re.escape(value)}"
+                use = rf"[/%]=? {word}\b(?!->|[.\[(])" if bound in NOT_ZERO else rf"(?<![\w.>&-])[\w.>-]+\[{word}\]"
+                used = next((i for i in range(at) if re.search(use, body[i])), at)
+                # A value that is set or compared since then is another one, or is guarded.
+                other = re.compile(rf"{word} ?([-+*/%&|]?=(?!=)|==|<|\+\+|--)|(\+\+|--){word}\b")
+                if not any(map(other.search, body[used:at])) and used < at:
+                    yield first, f"{function} asserts {value} {bound} after its use"

@@ -30,14 +30,8 @@ def lint_lines(paths):
 
 
 def lint_asserts(paths):
-    """Counts assertions: one for each function of more than six lines, on the average of a folder."""
-    names = files.of_kind(paths or PRODUCT, "c")
-    yield from asserts.table(names)
-    for room in paths or asserts.folders(names):
-        long, assertions, without = asserts.count(files.of_kind((room,), "c"))
-        if assertions < long:
-            yield f"{room}:1: asserts: {assertions} assertions in {long} functions of more than six lines"
-            yield from (f"{entry} has none" for entry in without)
+    """Checks for assertions that stand after the division or the access that they guard."""
+    yield from by_file("asserts", asserts.findings, paths or PRODUCT, ("c",))
 
 
 def lint_commits(paths):
