@@ -147,6 +147,17 @@ static inline int refresh(uint32_t symbol, enum book_side side)
     return (int)symbol;
 }
 
+bool book_level(uint32_t symbol, enum book_side side, uint32_t rank, struct book_level *level)
+{
+    ASSERT(symbol < book.symbol_count);
+    const struct side *s = &book.sides[symbol][side];
+    if (rank >= s->count)
+        return false;
+    const uint32_t at = s->count - 1 - rank;
+    *level = (struct book_level){ key_of(side, s->keys[at]), s->shares[at] };
+    return true;
+}
+
 /* ---- orders ---- */
 
 /* Returns the slot in which the search of an order begins. References rise through a day, so four neighbours share a
@@ -173,6 +184,16 @@ static inline struct order *slot_of(uint64_t reference)
     if (__builtin_expect(steps > book_levels.search_max, 0))
         book_levels.search_max = steps;
     return &book.slots[at];
+}
+
+bool book_find(uint64_t reference, struct book_order *order)
+{
+    const struct order *o = slot_of(reference);
+    if (o->shares_symbol == 0)
+        return false;
+    ASSERT(symbol_of(o) < book.symbol_count);
+    *order = (struct book_order){ symbol_of(o), shares_of(o), price_of(o), side_of(o) };
+    return true;
 }
 
 /* Frees a slot. Later orders of the same run move up, so that no search ends early and no mark stays. */

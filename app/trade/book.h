@@ -51,6 +51,24 @@ void book_fetch(struct bytes message);
 /* Returns the best of a symbol's book, valid until the next message. */
 const struct book_top *book_top(uint32_t symbol);
 
+/* A price of a side, and the shares that stand there. */
+struct book_level {
+    uint32_t price;
+    uint64_t shares;
+};
+
+/* Returns a level of a symbol's side, of which `rank` others are better; false: there are no more. */
+bool book_level(uint32_t symbol, enum book_side side, uint32_t rank, struct book_level *level);
+
+/* An order of the market. */
+struct book_order {
+    uint32_t symbol, shares, price;
+    enum book_side side;
+};
+
+/* Returns false if no book holds an order with the reference. */
+bool book_find(uint64_t reference, struct book_order *order);
+
 /* Returns false after a message that was dropped and that would have changed a book. */
 bool book_is_whole(void);
 /* Returns true between the feed's messages "start of market hours" and "end of market hours". */
