@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import urllib.request
@@ -13,9 +14,10 @@ import pytest
 from tests.hosted import test_trade
 from tests.lib.waiting import wait_for
 from workshop.vm import ports, qemu
+from workshop.vm import trade as demo
 
 IMAGE = qemu.BUILD / "trade/peregrine.elf"
-FEED = 26400
+FEED, REREQUEST = 26400, 26410
 PATIENCE_S = 120
 
 
@@ -44,13 +46,19 @@ def account_of(page):
 
 # As `make run`, it forwards ports of its own numbers where these are free.
 @pytest.mark.xdist_group("make-run")
-def test_make_trade_shows_acknowledged_orders_and_ends_in_order():
+def test_make_trade_shows_acknowledged_orders_and_its_capture_gives_the_same_again(tmp_path):
+    words = "capture=1514,8192 capture.http=on risk.rate=1000 risk.replaces=100"
     trade = subprocess.Popen([sys.executable, "-m", "workshop.vm.trade"], stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True, env={**os.environ, "RATE": "400", "SETTINGS": ""})
+                             stderr=subprocess.STDOUT, text=True,
+                             env={**os.environ, "RATE": "400", "SETTINGS": words})
     try:
         page = re.match(r"trade: the page is at (\S+) \.", trade.stdout.readline())[1]
+        while not (status := re.match(r"run: the status page is (\S+)", trade.stdout.readline())):
+            assert trade.poll() is None
         wait_for(lambda: account_of(page)["counts"].get("answer A", 0) >= 8, "orders are acknowledged", PATIENCE_S)
         assert account_of(page)["us"]
+        with urllib.request.urlopen(f"{status[1]}capture", timeout=PATIENCE_S) as capture:
+            (tmp_path / "day.pcapng").write_bytes(capture.read())
         trade.send_signal(signal.SIGINT)
         said, _ = trade.communicate(timeout=PATIENCE_S)
     finally:
@@ -60,3 +68,19 @@ def test_make_trade_shows_acknowledged_orders_and_ends_in_order():
     log = (qemu.BUILD / "trade.log").read_text()
     assert re.search(r"stats: ouch\.accepted [1-9]", log) and not re.search(r"stats: ouch\.rejected [1-9]", log), log
     assert "stats: " not in said and len(said.splitlines()) < 60, said
+    check_replay(tmp_path, [*demo.SETTINGS, *words.split()[2:]], log)
+
+
+def check_replay(folder, settings, log):
+    """Plays the capture again: the orders are the same, byte for byte."""
+    words = {"orders": re.search(r"orders (\S+): logged in", log)[1], "feed.a": f"0.0.0.0:{FEED}",
+             "feed.b": f"0.0.0.0:{FEED + 1}", "symbols": demo.SYMBOLS,
+             **dict(word.split("=") for word in settings)}
+    answer = re.search(rb"\x0a\0\x02\x02\x0a\0\x02\x0f(..)" + re.escape(struct.pack(">H", REREQUEST)),
+                       (folder / "day.pcapng").read_bytes(), re.DOTALL)
+    if answer:
+        words["rerequest"] = "10.0.2.2:%d" % struct.unpack(">H", answer[1])
+    done = subprocess.run([sys.executable, "-m", "servers.exchange", "replay", folder / "day.pcapng", "--fills",
+                           "recorded", "--out", folder / "out", *map("=".join, words.items())],
+                          capture_output=True, text=True, timeout=PATIENCE_S)
+    assert re.search(r"all [0-9]+ messages to the exchange are those of the day", done.stdout), done.stderr

@@ -23,6 +23,13 @@ $(call check_settings,$1): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/$1/*.
 endef
 $(foreach name,$(PROGRAMS),$(eval $(call host_program,$(name))))
 LINUX_PROGRAMS := $(foreach name,$(PROGRAMS),$(call linux_program,$(name)))
+
+# The trading program at a recorded day: tools/servers/exchange/replay.py.
+REPLAY := $(BUILD)/host/trade-replay
+$(REPLAY): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/trade/*.c host/replay/*.c)) $(HOST_LIBRARY)
+	$(CC) -pthread -Wl,-z,now -o $@ $^
+host: $(REPLAY)
+
 host: $(LINUX_PROGRAMS) ## the programs and the stack's library as Linux programs
 
 CHECK_SETTINGS := $(call check_settings,player)

@@ -89,7 +89,7 @@ NEEDS_structure := $(BUILD)/peregrine.elf $(patsubst %.c,$(OBJECTS)/%.o,$(wildca
 BOOK_ROWS := $(BUILD)/host/tests/exchange/book_rows
 $(BOOK_ROWS): $(patsubst %,$(BUILD)/host/%.o,tests/exchange/book_rows app/trade/book) $(HOST_LIBRARY)
 	$(CC) -o $@ $^
-NEEDS_exchange_slow := $(call linux_program,trade) $(BOOK_ROWS)
+NEEDS_exchange_slow := $(call linux_program,trade) $(REPLAY) $(BOOK_ROWS)
 NEEDS_tools := $(BUILD)/peregrine.elf $(LOAD)
 NEEDS_tools_slow := $(BUILD)/peregrine.bzImage
 
@@ -121,7 +121,7 @@ check-balance: $(BUILD)/digest/peregrine.elf ## three kernels behind HAProxy: on
 .PHONY: check-balance
 FORCE:
 NEEDS_e2e := $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage $(OTHER_IMAGE)
-NEEDS_guest += $(OTHER_IMAGE) $(PROGRAM_IMAGES) $(LINUX_PROGRAMS)
+NEEDS_guest += $(OTHER_IMAGE) $(PROGRAM_IMAGES) $(LINUX_PROGRAMS) $(REPLAY)
 NEEDS_roundtrip := roundtrip-disk $(CHECK_SETTINGS) $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage
 
 # needs IN="folder ...": builds what the tests of these folders want. SLOW=1: those that are marked slow, too.
