@@ -7,59 +7,10 @@
 #include "base/time.h"
 
 enum {
-    /* RFC 2131 §2, figure 1 */
-    OP_AT = 0,
-    HTYPE_AT = 1,
-    HLEN_AT = 2,
-    XID_AT = 4,
-    SECS_AT = 8,
-    CIADDR_AT = 12,
-    YIADDR_AT = 16,
-    SIADDR_AT = 20,
-    CHADDR_AT = 28,
-    SNAME_AT = 44,
-    SNAME_BYTES = 64,
-    FILE_AT = 108,
-    FILE_BYTES = 128,
-    COOKIE_AT = 236,
-    OPTIONS_AT = 240,
-    BOOTREQUEST = 1,
-    BOOTREPLY = 2,
-    HTYPE_ETHERNET = 1,
-    MAC_BYTES = 6,
-
-    /* RFC 2132 §9.6 */
-    DISCOVER = 1,
-    OFFER = 2,
-    REQUEST = 3,
-    ACK = 5,
-    NAK = 6,
-
-    /* RFC 2132, RFC 3442 */
-    OPTION_PAD = 0,
-    OPTION_MASK = 1,
-    OPTION_ROUTER = 3,
-    OPTION_MTU = 26,
-    OPTION_ADDRESS = 50,
-    OPTION_LEASE = 51,
-    OPTION_OVERLOAD = 52,
-    OPTION_TYPE = 53,
-    OPTION_SERVER = 54,
-    OPTION_PARAMETERS = 55,
-    OPTION_SIZE = 57,
-    OPTION_T1 = 58,
-    OPTION_T2 = 59,
-    OPTION_ROUTES = 121,
-    OPTION_END = 255,
-    OVERLOAD_FILE = 1,
-    OVERLOAD_SNAME = 2,
-
     ROUTES_BYTES_MAX = 512,   /* option 121, pieced together: more than 50 routes */
     ROUTE_BYTES_MIN = 5,      /* a width and a router: the default route */
     MESSAGE_BYTES_MAX = 1472, /* one frame carries no more; option 57 says so, headers included */
 };
-
-static const uint32_t cookie = 0x63825363;
 
 /* RFC 2131 §4.1 begins at 4 s. A switch port or a server that is still starting may lose the first message. That should
  * not cost a booting machine 4 s, so this client begins at 1 s. Doubling and the limit of 64 s are the RFC's. */
@@ -120,11 +71,11 @@ enum number {
 static const struct {
     uint8_t option, bytes;
 } numbers[NUMBER_COUNT] = {
-    [NUMBER_TYPE] = { OPTION_TYPE, 1 },     [NUMBER_OVERLOAD] = { OPTION_OVERLOAD, 1 },
-    [NUMBER_MASK] = { OPTION_MASK, 4 },     [NUMBER_SERVER] = { OPTION_SERVER, 4 },
-    [NUMBER_ROUTER] = { OPTION_ROUTER, 4 }, [NUMBER_LEASE] = { OPTION_LEASE, 4 },
-    [NUMBER_T1] = { OPTION_T1, 4 },         [NUMBER_T2] = { OPTION_T2, 4 },
-    [NUMBER_MTU] = { OPTION_MTU, 2 },
+    [NUMBER_TYPE] = { DHCP_OPTION_TYPE, 1 },     [NUMBER_OVERLOAD] = { DHCP_OPTION_OVERLOAD, 1 },
+    [NUMBER_MASK] = { DHCP_OPTION_MASK, 4 },     [NUMBER_SERVER] = { DHCP_OPTION_SERVER, 4 },
+    [NUMBER_ROUTER] = { DHCP_OPTION_ROUTER, 4 }, [NUMBER_LEASE] = { DHCP_OPTION_LEASE, 4 },
+    [NUMBER_T1] = { DHCP_OPTION_T1, 4 },         [NUMBER_T2] = { DHCP_OPTION_T2, 4 },
+    [NUMBER_MTU] = { DHCP_OPTION_MTU, 2 },
 };
 
 /* The contents of a message, before they are believed. */
@@ -139,7 +90,7 @@ struct reply {
     uint8_t routes[ROUTES_BYTES_MAX];
 };
 
-static bool reply_parse(struct reply *reply, const uint8_t *message, size_t bytes);
+static bool reply_parse(struct reply *reply, const struct dhcp_wire *wire, size_t option_bytes);
 static void lease_from_reply(struct dhcp_lease *lease, const struct reply *reply, uint64_t sent_ns);
 static uint32_t reply_number(const struct reply *reply, enum number number);
 static uint32_t reply_server(const struct reply *reply);
@@ -279,7 +230,7 @@ static bool is_asking(const struct dhcp *dhcp)
 
 static void answer_received(struct dhcp *dhcp, const struct reply *reply, uint64_t now_ns)
 {
-    bool refused = reply_number(reply, NUMBER_TYPE) == NAK;
+    bool refused = reply_number(reply, NUMBER_TYPE) == DHCP_NAK;
     if (!is_asking(dhcp)) {
         dhcp_counters.rx_drop_state++;
         return;
@@ -306,21 +257,22 @@ static void answer_received(struct dhcp *dhcp, const struct reply *reply, uint64
 
 void dhcp_input(struct dhcp *dhcp, const uint8_t *message, size_t bytes, uint32_t sender, uint64_t now_ns)
 {
+    const struct dhcp_wire *wire = (const struct dhcp_wire *)message;
     struct reply reply = { .sender = sender };
     uint64_t *drop = NULL;
-    if (bytes < OPTIONS_AT)
+    if (bytes < sizeof *wire)
         drop = &dhcp_counters.rx_drop_truncated;
-    else if (message[OP_AT] != BOOTREPLY)
+    else if (wire->op != DHCP_BOOTREPLY)
         drop = &dhcp_counters.rx_drop_not_reply;
-    else if (message[HTYPE_AT] != HTYPE_ETHERNET || message[HLEN_AT] != MAC_BYTES)
+    else if (wire->htype != DHCP_HARDWARE_ETHERNET || wire->hlen != sizeof dhcp->mac)
         drop = &dhcp_counters.rx_drop_hardware;
-    else if (load_be32(message + XID_AT) != dhcp->xid)
+    else if (load_be32(&wire->xid) != dhcp->xid)
         drop = &dhcp_counters.rx_drop_xid;
-    else if (memcmp(message + CHADDR_AT, dhcp->mac, sizeof dhcp->mac) != 0)
+    else if (memcmp(wire->chaddr, dhcp->mac, sizeof dhcp->mac) != 0)
         drop = &dhcp_counters.rx_drop_mac;
-    else if (load_be32(message + COOKIE_AT) != cookie)
+    else if (load_be32(&wire->cookie) != DHCP_COOKIE)
         drop = &dhcp_counters.rx_drop_cookie;
-    else if (!reply_parse(&reply, message, bytes))
+    else if (!reply_parse(&reply, wire, bytes - sizeof *wire))
         drop = &dhcp_counters.rx_drop_bad_option;
     else if (reply_number(&reply, NUMBER_TYPE) == 0)
         drop = &dhcp_counters.rx_drop_no_type;
@@ -330,14 +282,14 @@ void dhcp_input(struct dhcp *dhcp, const uint8_t *message, size_t bytes, uint32_
     }
 
     switch (reply_number(&reply, NUMBER_TYPE)) {
-    case OFFER:
+    case DHCP_OFFER:
         offer_received(dhcp, &reply, now_ns);
         break;
-    case ACK:
+    case DHCP_ACK:
         dhcp_counters.rx_ack++;
         answer_received(dhcp, &reply, now_ns);
         break;
-    case NAK:
+    case DHCP_NAK:
         dhcp_counters.rx_nak++;
         answer_received(dhcp, &reply, now_ns);
         break;
@@ -350,10 +302,10 @@ void dhcp_input(struct dhcp *dhcp, const uint8_t *message, size_t bytes, uint32_
 
 static uint8_t *put_option(uint8_t *at, uint8_t option, const void *value, uint8_t bytes)
 {
-    at[0] = option;
-    at[1] = bytes;
-    memcpy(at + 2, value, bytes);
-    return at + 2 + bytes;
+    struct dhcp_option_wire *head = (struct dhcp_option_wire *)at;
+    *head = (struct dhcp_option_wire){ option, bytes };
+    memcpy(head + 1, value, bytes);
+    return at + sizeof *head + bytes;
 }
 
 static uint8_t *put_option_be32(uint8_t *at, uint8_t option, uint32_t value)
@@ -367,33 +319,35 @@ static uint8_t *put_option_be32(uint8_t *at, uint8_t option, uint32_t value)
 static size_t message_write(const struct dhcp *dhcp, uint8_t *message, uint8_t type)
 {
     static const uint8_t parameters[] = {
-        OPTION_MASK, OPTION_ROUTES, OPTION_ROUTER, OPTION_MTU, OPTION_LEASE, OPTION_SERVER, OPTION_T1, OPTION_T2
+        DHCP_OPTION_MASK,  DHCP_OPTION_ROUTES, DHCP_OPTION_ROUTER, DHCP_OPTION_MTU,
+        DHCP_OPTION_LEASE, DHCP_OPTION_SERVER, DHCP_OPTION_T1,     DHCP_OPTION_T2
     }; /* 121 before 3: RFC 3442 */
+    struct dhcp_wire *wire = (struct dhcp_wire *)message;
     memset(message, 0, DHCP_OUTPUT_BYTES_MAX);
-    message[OP_AT] = BOOTREQUEST;
-    message[HTYPE_AT] = HTYPE_ETHERNET;
-    message[HLEN_AT] = MAC_BYTES;
-    store_be32(message + XID_AT, dhcp->xid);
-    store_be16(message + SECS_AT, dhcp->secs);
+    wire->op = DHCP_BOOTREQUEST;
+    wire->htype = DHCP_HARDWARE_ETHERNET;
+    wire->hlen = sizeof dhcp->mac;
+    store_be32(&wire->xid, dhcp->xid);
+    store_be16(&wire->secs, dhcp->secs);
     /* The broadcast flag stays clear: net/ and lwIP take a unicast to an address that they do not have yet. */
     if (has_lease(dhcp))
-        store_be32(message + CIADDR_AT, dhcp->lease.address);
-    memcpy(message + CHADDR_AT, dhcp->mac, sizeof dhcp->mac);
-    store_be32(message + COOKIE_AT, cookie);
+        store_be32(&wire->ciaddr, dhcp->lease.address);
+    memcpy(wire->chaddr, dhcp->mac, sizeof dhcp->mac);
+    store_be32(&wire->cookie, DHCP_COOKIE);
 
-    uint8_t *at = put_option(message + OPTIONS_AT, OPTION_TYPE, &type, 1);
+    uint8_t *at = put_option((uint8_t *)(wire + 1), DHCP_OPTION_TYPE, &type, 1);
     if (dhcp->state == DHCP_REQUESTING) {
-        at = put_option_be32(at, OPTION_ADDRESS, dhcp->offer.address);
-        at = put_option_be32(at, OPTION_SERVER, dhcp->offer.server);
+        at = put_option_be32(at, DHCP_OPTION_ADDRESS, dhcp->offer.address);
+        at = put_option_be32(at, DHCP_OPTION_SERVER, dhcp->offer.server);
     }
     uint8_t size[2];
     store_be16(size, MESSAGE_BYTES_MAX + 28); /* the IP and UDP headers count */
-    at = put_option(at, OPTION_SIZE, size, sizeof size);
-    at = put_option(at, OPTION_PARAMETERS, parameters, sizeof parameters);
+    at = put_option(at, DHCP_OPTION_SIZE, size, sizeof size);
+    at = put_option(at, DHCP_OPTION_PARAMETERS, parameters, sizeof parameters);
     if (dhcp->identity.count != 0)
         memcpy(at, dhcp->identity.data, dhcp->identity.count);
     at += dhcp->identity.count;
-    *at++ = OPTION_END;
+    *at++ = DHCP_OPTION_END;
     ASSERT(at <= message + DHCP_OUTPUT_BYTES_MAX);
     return max_size((size_t)(at - message), DHCP_OUTPUT_BYTES_MIN);
 }
@@ -453,7 +407,7 @@ size_t dhcp_output(struct dhcp *dhcp, uint8_t message[DHCP_OUTPUT_BYTES_MAX], ui
     case DHCP_SELECTING:
         dhcp_counters.tx_discover++;
         dhcp->due_ns = retry_ns(dhcp, now_ns);
-        return message_write(dhcp, message, DISCOVER);
+        return message_write(dhcp, message, DHCP_DISCOVER);
     case DHCP_REQUESTING:
         dhcp_counters.tx_request++;
         dhcp->due_ns = retry_ns(dhcp, now_ns);
@@ -473,7 +427,7 @@ size_t dhcp_output(struct dhcp *dhcp, uint8_t message[DHCP_OUTPUT_BYTES_MAX], ui
         dhcp->due_ns = dhcp->lease.renews_ns;
         return 0;
     }
-    return message_write(dhcp, message, REQUEST);
+    return message_write(dhcp, message, DHCP_REQUEST);
 }
 
 /* ---- Messages in ---- */
@@ -532,9 +486,9 @@ static bool option_take(struct reply *reply, uint8_t option, const uint8_t *fiel
 {
     if (from == to)
         return false;
-    if (option == OPTION_ROUTES) /* may come in pieces: RFC 3442, RFC 3396 */
+    if (option == DHCP_OPTION_ROUTES) /* may come in pieces: RFC 3442, RFC 3396 */
         return routes_take(reply, field, from, to);
-    if (option == OPTION_ROUTER && (to - from) % 4 == 0)
+    if (option == DHCP_OPTION_ROUTER && (to - from) % 4 == 0)
         to = from + 4; /* in order of preference: RFC 2132 §3.5 */
     for (unsigned number = 0; number < NUMBER_COUNT; number++)
         if (numbers[number].option == option)
@@ -547,36 +501,34 @@ static bool option_take(struct reply *reply, uint8_t option, const uint8_t *fiel
 static bool options_parse(struct reply *reply, const uint8_t *field, size_t bytes)
 {
     size_t i = 0;
-    while (i < bytes && field[i] != OPTION_END) {
-        if (field[i] == OPTION_PAD) {
+    while (i < bytes && field[i] != DHCP_OPTION_END) {
+        if (field[i] == DHCP_OPTION_PAD) {
             i++;
             continue;
         }
-        if (i + 2 > bytes)
+        const struct dhcp_option_wire *head = (const struct dhcp_option_wire *)(field + i);
+        size_t value = i + sizeof *head;
+        if (value > bytes || value + head->bytes > bytes)
             return false;
-        size_t end = i + 2 + field[i + 1];
-        if (end > bytes)
-            return false;
-        if (!option_take(reply, field[i], field, i + 2, end))
+        if (!option_take(reply, head->code, field, value, value + head->bytes))
             dhcp_counters.rx_ignored_option++;
-        i = end;
+        i = value + head->bytes;
     }
     return true;
 }
 
 /* Parses a message. RFC 2131 §4.1: options, then file, then sname if overloaded. An overload option inside file or
  * sname is ignored: no field is read twice. */
-static bool reply_parse(struct reply *reply, const uint8_t *message, size_t bytes)
+static bool reply_parse(struct reply *reply, const struct dhcp_wire *wire, size_t option_bytes)
 {
-    ASSERT(bytes >= OPTIONS_AT);
-    reply->address = load_be32(message + YIADDR_AT);
-    reply->next_server = load_be32(message + SIADDR_AT);
-    if (!options_parse(reply, message + OPTIONS_AT, bytes - OPTIONS_AT))
+    reply->address = load_be32(&wire->yiaddr);
+    reply->next_server = load_be32(&wire->siaddr);
+    if (!options_parse(reply, (const uint8_t *)(wire + 1), option_bytes))
         return false;
     uint32_t overload = reply_number(reply, NUMBER_OVERLOAD);
-    if ((overload & OVERLOAD_FILE) && !options_parse(reply, message + FILE_AT, FILE_BYTES))
+    if ((overload & DHCP_OVERLOAD_FILE) && !options_parse(reply, wire->file, sizeof wire->file))
         return false;
-    if ((overload & OVERLOAD_SNAME) && !options_parse(reply, message + SNAME_AT, SNAME_BYTES))
+    if ((overload & DHCP_OVERLOAD_SNAME) && !options_parse(reply, wire->sname, sizeof wire->sname))
         return false;
     for (unsigned number = 0; number < NUMBER_COUNT; number++)
         if (reply->numbers[number].bytes % numbers[number].bytes != 0)
@@ -607,11 +559,11 @@ static bool routes_parse(struct dhcp_lease *lease, const struct reply *reply)
         unsigned bits = reply->routes[i];
         if (bits > 32)
             break;
-        size_t octets = (bits + 7) / 8, end = i + ROUTE_BYTES_MIN + octets;
+        size_t octets = (bits + 7) / 8, router = i + 1 + octets, end = router + sizeof(uint32_t);
         if (end > reply->routes_bytes)
             break;
-        memcpy(network, reply->routes + i + 1, octets);
-        struct dhcp_route route = { .mask = mask_of(bits), .gateway = load_be32(reply->routes + end - 4) };
+        memcpy(network, &reply->routes[i + 1], octets);
+        struct dhcp_route route = { .mask = mask_of(bits), .gateway = load_be32(&reply->routes[router]) };
         route.network = load_be32(network) & route.mask; /* RFC 3442: clear the bits outside the mask */
         i = end;
         any = true;

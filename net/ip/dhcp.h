@@ -18,6 +18,7 @@
 #include "base/bytes.h"
 #include "base/counters.h"
 #include "base/siphash.h"
+#include "net/ip/dhcp_wire.h"
 
 enum {
     DHCP_SERVER_PORT = 67,
@@ -74,7 +75,8 @@ struct dhcp {
 /* Returns true if the client writes an option itself: address, overload, type, server, parameters, size. */
 static inline bool dhcp_option_is_own(uint8_t option)
 {
-    return option == 50 || (option >= 52 && option <= 55) || option == 57;
+    return option == DHCP_OPTION_ADDRESS || option == DHCP_OPTION_SIZE
+           || (option >= DHCP_OPTION_OVERLOAD && option <= DHCP_OPTION_PARAMETERS);
 }
 
 /* Asks for an address again. The key makes the transaction ids unpredictable. `identity` is

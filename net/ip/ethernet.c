@@ -16,8 +16,10 @@ bool ethernet_accept(struct net_ip *ip, const struct frame *frame, struct ethern
         IP_COUNT(ip, ethernet_rx_drop_not_ours);
         return false;
     }
-    if ((load_be32(wire->destination) & ETHERNET_IPV4_GROUPS_MASK) == ETHERNET_IPV4_GROUPS
-        && !ipv4_receives_group(ip, load_be32(wire->destination + 2), ETHERNET_IPV4_GROUP_MASK)) {
+    const struct ethernet_group_wire *group = (const struct ethernet_group_wire *)wire->destination;
+    if (load_be16(&group->high) == ETHERNET_GROUPS_HIGH
+        && (load_be32(&group->low) & ~ETHERNET_IPV4_GROUP_MASK) == ETHERNET_GROUPS_LOW
+        && !ipv4_receives_group(ip, load_be32(&group->low), ETHERNET_IPV4_GROUP_MASK)) {
         IP_COUNT(ip, ethernet_rx_drop_group);
         return false;
     }

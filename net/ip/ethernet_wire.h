@@ -11,11 +11,17 @@ enum {
     ETHERNET_TYPE_ARP = 0x0806,
 };
 
-/* RFC 1112 §6.4: IPv4 groups have the addresses 01:00:5e:00:00:00 to 01:00:5e:7f:ff:ff. The first 4 bytes of all of
- * them, and the bits of a group's IPv4 address that its Ethernet address has. */
-#define ETHERNET_IPV4_GROUPS      UINT32_C(0x01005e00)
-#define ETHERNET_IPV4_GROUPS_MASK UINT32_C(0xffffff80)
-#define ETHERNET_IPV4_GROUP_MASK  UINT32_C(0x007fffff)
+/* RFC 1112 §6.4: IPv4 groups have the addresses 01:00:5e:00:00:00 to 01:00:5e:7f:ff:ff. The low bits are those of the
+ * group's IPv4 address. */
+#define ETHERNET_GROUPS_HIGH     UINT16_C(0x0100)
+#define ETHERNET_GROUPS_LOW      UINT32_C(0x5e000000)
+#define ETHERNET_IPV4_GROUP_MASK UINT32_C(0x007fffff)
+
+struct ethernet_group_wire {
+    uint16_t high;
+    uint32_t low;
+} __attribute__((packed));
+static_assert(sizeof(struct ethernet_group_wire) == ETHERNET_ADDRESS_BYTES, "Ethernet address");
 
 struct ethernet_wire {
     uint8_t destination[ETHERNET_ADDRESS_BYTES];

@@ -178,9 +178,9 @@ static void version_update(struct igmp *igmp, uint64_t now_ns)
 
 static void group_mac(uint8_t mac[NETDEV_MAC_BYTES], uint32_t group)
 {
-    mac[0] = 0x01;
-    mac[1] = 0x00;
-    store_be32(mac + 2, 0x5e000000 | (group & ETHERNET_IPV4_GROUP_MASK));
+    struct ethernet_group_wire *wire = (struct ethernet_group_wire *)mac;
+    store_be16(&wire->high, ETHERNET_GROUPS_HIGH);
+    store_be32(&wire->low, ETHERNET_GROUPS_LOW | (group & ETHERNET_IPV4_GROUP_MASK));
 }
 
 /* Sends a message, whose checksum is made here. It is lost if there is no buffer: a second one follows, or a second

@@ -12,22 +12,22 @@ static bool ipv4_options_acceptable(struct net_ip *ip, const uint8_t *options, u
 {
     ASSERT(bytes <= IPV4_HEADER_BYTES_MAX - IPV4_HEADER_BYTES_MIN);
     for (uint32_t at = 0; at < bytes;) {
-        uint8_t kind = options[at];
-        if (kind == IPV4_OPTION_END)
+        const struct ipv4_option_wire *option = (const struct ipv4_option_wire *)(options + at);
+        if (option->kind == IPV4_OPTION_END)
             return true;
-        if (kind == IPV4_OPTION_NOP) {
+        if (option->kind == IPV4_OPTION_NOP) {
             at++;
             continue;
         }
-        if (at + 2 > bytes || options[at + 1] < 2 || options[at + 1] > bytes - at) {
+        if (bytes - at < sizeof *option || option->bytes < sizeof *option || option->bytes > bytes - at) {
             IP_COUNT(ip, ipv4_rx_drop_bad_option);
             return false;
         }
-        if (kind == IPV4_OPTION_LOOSE_ROUTE || kind == IPV4_OPTION_STRICT_ROUTE) {
+        if (option->kind == IPV4_OPTION_LOOSE_ROUTE || option->kind == IPV4_OPTION_STRICT_ROUTE) {
             IP_COUNT(ip, ipv4_rx_drop_source_route);
             return false;
         }
-        at += options[at + 1];
+        at += option->bytes;
     }
     return true;
 }

@@ -31,6 +31,13 @@ enum {
     IPV4_TOS_INTERNETWORK_CONTROL = 0xc0, /* a precedence: RFC 791 §3.1 */
 };
 
+/* The rest of the option follows; END and NOP are one byte alone. */
+struct ipv4_option_wire {
+    uint8_t kind;
+    uint8_t bytes; /* kind and length among them */
+} __attribute__((packed));
+static_assert(sizeof(struct ipv4_option_wire) == 2, "RFC 791 §3.1");
+
 struct ipv4_wire {
     uint8_t version_ihl;
     uint8_t tos;

@@ -7,16 +7,19 @@
 
 #include "base/bytes.h"
 #include "net/ip/checksum.h"
+#include "net/ip/ethernet_wire.h"
+#include "net/ip/ipv4_wire.h"
 
 /* Offsets from the Ethernet header. */
+#define PLAIN_AT(member) (sizeof(struct ethernet_wire) + offsetof(struct ipv4_wire, member))
 enum {
-    PLAIN_AT_TYPE = 12, /* EtherType, version and header length, type of service */
-    PLAIN_AT_IPV4 = 14,
-    PLAIN_AT_TOTAL_BYTES = 16,
-    PLAIN_AT_FRAGMENT = 20, /* flags and offset, time to live, protocol */
-    PLAIN_AT_SOURCE = 26,
-    PLAIN_AT_DESTINATION = 30,
-    PLAIN_AT_PORTS = 34, /* source and destination: the transport's header begins here */
+    PLAIN_AT_TYPE = offsetof(struct ethernet_wire, type), /* EtherType, version and header length, type of service */
+    PLAIN_AT_IPV4 = PLAIN_AT(version_ihl),
+    PLAIN_AT_TOTAL_BYTES = PLAIN_AT(total_bytes),
+    PLAIN_AT_FRAGMENT = PLAIN_AT(flags_offset), /* flags and offset, time to live, protocol */
+    PLAIN_AT_SOURCE = PLAIN_AT(source),
+    PLAIN_AT_DESTINATION = PLAIN_AT(destination),
+    PLAIN_AT_PORTS = sizeof(struct ethernet_wire) + sizeof(struct ipv4_wire), /* the transport's header begins here */
 };
 
 /* The word at PLAIN_AT_TYPE: IPv4, version 4, 5 words of header. The type of service, in the high byte, is 0. */

@@ -77,11 +77,11 @@ bool udp_accept(struct net_ip *ip, const struct ipv4_packet *packet, uint64_t no
 /* Returns true if a frame is to us alone, or to a group that we receive. */
 static bool udp_fast_is_ours(const struct net_ip *ip, const uint8_t *at, uint32_t destination)
 {
-    const uint8_t *mac = ip->device->mac;
     if (destination == ip->interface.address)
-        return load_le32(at) == load_le32(mac) && load_le16(at + 4) == load_le16(mac + 4);
-    uint32_t group = destination & ETHERNET_IPV4_GROUP_MASK;
-    return load_be32(at) == (ETHERNET_IPV4_GROUPS | group >> 16) && load_be16(at + 4) == (uint16_t)group
+        return memcmp(at, ip->device->mac, NETDEV_MAC_BYTES) == 0;
+    const struct ethernet_group_wire *group = (const struct ethernet_group_wire *)at;
+    return load_be16(&group->high) == ETHERNET_GROUPS_HIGH
+           && load_be32(&group->low) == (ETHERNET_GROUPS_LOW | (destination & ETHERNET_IPV4_GROUP_MASK))
            && ipv4_receives_group(ip, destination, UINT32_MAX);
 }
 
@@ -117,7 +117,7 @@ bool udp_fast_receive(struct net_ip *ip, const struct frame *frame, uint64_t now
     datagram->source_port = load_be16(&wire->source_port);
     datagram->destination_port = port;
     datagram->payload = (struct bytes){ (const uint8_t *)(wire + 1), bytes - sizeof *wire };
-    latest_set(&ip->udp, datagram, at + NETDEV_MAC_BYTES, now_ns);
+    latest_set(&ip->udp, datagram, ((const struct ethernet_wire *)at)->source, now_ns);
     return true;
 }
 

@@ -6,23 +6,27 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "net/ip/ethernet_wire.h"
 
-enum {
-    ADDRESSES_BYTES = 2 * NETDEV_MAC_BYTES,
-    TYPE_BYTES = 2,
-    TAG_BYTES = 4, /* 0x8100 or 0x88a8, then priority and VLAN */
-    VLAN_MASK = 0x0fff,
-};
-static_assert(NETDEV_TAGS_BYTES_MAX % TAG_BYTES == 0, "a whole number of tags");
+/* A tag, which stands before the EtherType. IEEE 802.1Q §9.5 */
+struct tag_wire {
+    uint16_t type;    /* 0x8100 or 0x88a8 */
+    uint16_t control; /* priority and VLAN */
+} __attribute__((packed));
+static_assert(sizeof(struct tag_wire) == 4, "VLAN tag");
+static_assert(NETDEV_TAGS_BYTES_MAX % sizeof(struct tag_wire) == 0, "a whole number of tags");
+enum { ADDRESSES_BYTES = offsetof(struct ethernet_wire, type), VLAN_MASK = 0x0fff };
 
 bool vlan_strip(struct frame *frame)
 {
     uint32_t tags_bytes = 0;
-    while (tags_bytes < NETDEV_TAGS_BYTES_MAX && frame->bytes >= tags_bytes + ADDRESSES_BYTES + TAG_BYTES + TYPE_BYTES
+    while (tags_bytes < NETDEV_TAGS_BYTES_MAX
+           && frame->bytes >= tags_bytes + sizeof(struct tag_wire) + sizeof(struct ethernet_wire)
            && netdev_frame_is_tagged(frame->data + tags_bytes)) {
-        if ((load_be16(frame->data + tags_bytes + ADDRESSES_BYTES + TYPE_BYTES) & VLAN_MASK) != 0)
+        const struct tag_wire *tag = (const struct tag_wire *)(frame->data + tags_bytes + ADDRESSES_BYTES);
+        if ((load_be16(&tag->control) & VLAN_MASK) != 0)
             return false;
-        tags_bytes += TAG_BYTES;
+        tags_bytes += sizeof *tag;
     }
     if (tags_bytes != 0) {
         memmove(frame->data + tags_bytes, frame->data, ADDRESSES_BYTES);

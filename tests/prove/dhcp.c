@@ -20,7 +20,7 @@ void main(void)
 {
     uint32_t source, destination;
     prove_any(datagram, sizeof datagram);
-    for (size_t bytes = 0; bytes <= OPTIONS_AT; bytes++) {
+    for (size_t bytes = 0; bytes <= sizeof(struct dhcp_wire); bytes++) {
         dhcp_any();
         dhcp_input(&dhcp, datagram + sizeof datagram - bytes, bytes, (uint32_t)prove_number(0, UINT32_MAX),
                    prove_number(0, INT64_MAX));
