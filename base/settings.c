@@ -244,7 +244,7 @@ static bool looks_like_name(struct bytes name)
     bool good = name.count > 0 && name.count <= NAME_BYTES_MAX;
     for (size_t i = 0; good && i < name.count; i++) {
         uint8_t c = name.data[i], lower = c | 0x20;
-        good = (lower >= 'a' && lower <= 'z') || (i > 0 && (c == '.' || (c >= '0' && c <= '9')));
+        good = (lower >= 'a' && lower <= 'z') || (i > 0 && (c == '.' || c == '_' || (c >= '0' && c <= '9')));
     }
     return good;
 }

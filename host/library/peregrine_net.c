@@ -96,7 +96,7 @@ static struct pnet *open_stack(struct pnet_words *words, const char **message)
 
 struct pnet *pnet_open(const char *words, const char **why)
 {
-    struct pnet_words read;
+    struct pnet_words read = { 0 };
     const char *message = pnet_words_read(words, &read);
     struct pnet *net = message == NULL ? open_stack(&read, &message) : NULL;
     if (net == NULL && why != NULL)
