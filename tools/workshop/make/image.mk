@@ -40,27 +40,16 @@ APP_PLAIN := $(filter-out app/matcher/avx% %_avx2.c %_avx512.c %_shani.c %_aesni
 $(OBJECTS)/image/%.o $(OBJECTS)/kernel/%.o $(OBJECTS)/drivers/%.o $(OBJECTS)/net/%.o \
 	$(OBJECTS)/$(LWIP)/%.o $(APP_PLAIN:%.c=$(OBJECTS)/%.o): KERNEL_CFLAGS += -mgeneral-regs-only
 
-# Work that is done once, or when somebody asks, is compiled for size. The selftests fail on purpose, each in its own
-# way.
-COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c drivers/pci/*.c drivers/virtio/net_*.c \
-	drivers/virtio/pci*.c drivers/watchdog/*.c kernel/firmware/*.c kernel/memory/*.c) \
-	$(filter-out kernel/rescue/selftest% kernel/rescue/watchdog.c,$(wildcard kernel/rescue/*.c)) kernel/panic.c \
-	image/main.c $(addprefix app/matcher/,early.c matcher.c modulus.c) \
-	$(addprefix app/player/,circuit_breaker.c program.c send_queue.c session.c) \
-	$(addprefix app/service/,agent.c control.c metrics.c rehearsal.c service.c silence.c start.c slow.c stats.c \
-		status_page.c status_page_response.c syslog.c) \
-	$(addprefix base/,big.c format.c hmac.c log.c sha256.c slowest.c text.c utc.c vectors.c) \
-	$(addprefix drivers/virtio/,mmio.c virtqueue.c) \
-	$(addprefix kernel/,cpu/apic.c cpu/cpu.c cpu/hypervisor.c cpu/random.c cpu/workers.c cpu/segments.c \
-		cpu/stacks.c cpu/traps.c time/kvmclock.c time/pm_timer.c time/rtc.c time/tsc_frequency.c time/wall_clock.c) \
-	$(addprefix net/,pcapng.c transport_path.c twin.c http/request.c) \
-	$(addprefix net/ip/,address.c arp.c dhcp.c icmp.c igmp.c reassembly.c) \
-	$(addprefix net/tcp/,challenge.c check.c congestion.c ecn.c handshake.c info.c listen.c open.c options.c path.c \
-		policy.c ranges.c recovery.c route.c stream.c table.c time_wait.c timer.c)
-ifneq ($(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)),)
-$(error image.mk: COLD_SOURCES names no file: $(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)))
-endif
-$(COLD_SOURCES:%.c=$(OBJECTS)/%.o): KERNEL_CFLAGS += -Os
+# Every file is compiled for size, a new one too, except these. A file that says HOT or fetches hot lines
+# (base/hot_section.h) is compiled for speed; so are rooms that compute or measure, and three files that work by the
+# byte.
+# The selftests, which fail on purpose, and lwIP keep -O2.
+OUR_SOURCES := $(filter-out net/lwip/%,$(wildcard image/*.c kernel/*.c kernel/*/*.c base/*.c drivers/*/*.c net/*.c \
+	net/*/*.c app/*/*.c))
+FAST_SOURCES := $(shell grep -lE '\<HOT\>|"base/hot_section.h"' $(OUR_SOURCES)) \
+	$(filter-out %/settings.c,$(wildcard $(patsubst %,app/%/*.c,digest matcher survey time))) \
+	base/siphash.c kernel/libc.c net/capture.c $(wildcard kernel/rescue/selftest*.c)
+$(patsubst %.c,$(OBJECTS)/%.o,$(filter-out $(FAST_SOURCES),$(OUR_SOURCES))): KERNEL_CFLAGS += -Os
 
 # Other flags, other objects.
 $(KERNEL_OBJECTS) $(IMAGE)/kernel/symbols_empty.o $(IMAGE)/kernel/symbols_full.o: tools/workshop/make/flags.mk \
