@@ -4,6 +4,7 @@
 #include "base/time.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -27,6 +28,7 @@ enum { TOS_ECN_MASK = 3 };
 enum {
     FIN_WAIT_2_S_MAX = 120, /* Linux: TCP_FIN_TIMEOUT_MAX */
     SYN_COUNT_MAX = 127,    /* Linux: MAX_TCP_SYNCNT */
+    US_PER_S = 1000000,
 };
 
 int pnet_set_linger(struct pnet *net, int number, int on, int seconds)
@@ -36,57 +38,6 @@ int pnet_set_linger(struct pnet *net, int number, int on, int seconds)
         return -EBADF;
     s->linger = on != 0;
     s->linger_s = seconds;
-    return 0;
-}
-
-static int set_socket_option(struct pnet *net, struct socket *s, int name, int value)
-{
-    ASSERT(s->kind != SOCKET_FREE);
-    bool open = s->kind == SOCKET_CONNECTION;
-    switch (name) {
-    case SO_REUSEADDR:
-        s->reuse_address = value != 0;
-        return 0;
-    case SO_SNDBUF:
-        if (value <= 0)
-            return -EINVAL;
-        s->policy.send_buffer_bytes = (uint32_t)value;
-        if (open)
-            tcp_set_send_buffer(net->stack, s->id, (uint32_t)value);
-        return 0;
-    case SO_RCVBUF:
-        if (value <= 0)
-            return -EINVAL;
-        s->policy.receive_buffer_bytes = (uint32_t)value;
-        s->policy.window_scale = TCP_WINDOW_SCALE_AUTO; /* as in Linux: the window never grows beyond this buffer */
-        if (open)
-            tcp_set_receive_buffer(net->stack, s->id, (uint32_t)value);
-        return 0;
-    case SO_KEEPALIVE:
-        s->policy.keepalive = value != 0;
-        if (open)
-            tcp_set_keepalive(net->stack, s->id, value != 0, net->now_ns);
-        return 0;
-    default:
-        return -ENOPROTOOPT;
-    }
-}
-
-static bool in_range(int value, int least, int most) { return value >= least && value <= most; }
-
-static int set_keepalive_option(struct pnet *net, struct socket *s, int name, int value)
-{
-    ASSERT(name == OPTION_KEEPIDLE || name == OPTION_KEEPINTVL || name == OPTION_KEEPCNT);
-    if (!in_range(value, 1, name == OPTION_KEEPCNT ? 127 : 32767)) /* Linux: MAX_TCP_KEEPCNT, MAX_TCP_KEEPIDLE */
-        return -EINVAL;
-    if (name == OPTION_KEEPIDLE)
-        s->policy.keepalive_idle_us = (uint64_t)value * 1000000;
-    else if (name == OPTION_KEEPINTVL)
-        s->policy.keepalive_interval_us = (uint64_t)value * 1000000;
-    else
-        s->policy.keepalive_count = (uint32_t)value;
-    if (s->kind == SOCKET_CONNECTION)
-        tcp_set_keepalive_times(net->stack, s->id, &s->policy, net->now_ns);
     return 0;
 }
 
@@ -113,104 +64,6 @@ static int syn_count(const struct tcp_policy *policy)
     return count;
 }
 
-static int set_tcp_option(struct pnet *net, struct socket *s, int name, int value)
-{
-    ASSERT(s->kind != SOCKET_FREE);
-    bool open = s->kind == SOCKET_CONNECTION;
-    switch (name) {
-    case OPTION_NODELAY:
-        s->policy.nodelay = value != 0;
-        if (open)
-            tcp_set_nodelay(net->stack, s->id, value != 0, net->now_ns);
-        return 0;
-    case OPTION_CORK:
-        s->policy.cork = value != 0;
-        if (open)
-            tcp_set_cork(net->stack, s->id, value != 0, net->now_ns);
-        return 0;
-    case OPTION_MAXSEG:
-        if (value != 0 && !in_range(value, 88, 32767)) /* Linux: TCP_MIN_MSS, MAX_TCP_WINDOW */
-            return -EINVAL;
-        s->policy.mss = value != 0 ? (uint16_t)value : tcp_policy_get(net->stack)->mss;
-        if (open)
-            tcp_set_mss(net->stack, s->id, s->policy.mss);
-        return 0;
-    case OPTION_SYNCNT:
-        if (!in_range(value, 1, SYN_COUNT_MAX))
-            return -EINVAL;
-        s->policy.syn_give_up_us = syn_patience_us(&s->policy, value);
-        return 0;
-    case OPTION_QUICKACK:
-        s->policy.ack = value != 0 ? TCP_ACK_QUICK : TCP_ACK_DELAYED;
-        if (open)
-            tcp_set_ack_policy(net->stack, s->id, s->policy.ack, s->policy.ack_delay_us);
-        return 0;
-    case OPTION_KEEPIDLE:
-    case OPTION_KEEPINTVL:
-    case OPTION_KEEPCNT:
-        return set_keepalive_option(net, s, name, value);
-    case OPTION_LINGER2: /* below 0: "not at all" in Linux, the shortest time here */
-        s->linger2_s = value < 0 ? -1 : (int)min_size((size_t)value, FIN_WAIT_2_S_MAX);
-        s->policy.fin_wait_2_us = value < 0    ? 1
-                                  : value == 0 ? tcp_policy_get(net->stack)->fin_wait_2_us
-                                               : (uint32_t)s->linger2_s * 1000000;
-        break;
-    case OPTION_USER_TIMEOUT: /* milliseconds; 0: the default */
-        if (value < 0)
-            return -EINVAL;
-        s->user_timeout_ms = value;
-        s->policy.user_timeout = value != 0;
-        s->policy.data_give_up_us = value == 0 ? tcp_policy_get(net->stack)->data_give_up_us
-                                               : (uint32_t)min_size((size_t)value * 1000, UINT32_MAX);
-        break;
-    default:
-        return -ENOPROTOOPT;
-    }
-    if (open)
-        tcp_set_patience(net->stack, s->id, &s->policy);
-    return 0;
-}
-
-static int set_ip_option(struct pnet *net, struct socket *s, int name, int value)
-{
-    ASSERT(s->kind != SOCKET_FREE);
-    switch (name) {
-    case IP_TOS: /* the last two bits are TCP's own, for ECN */
-        s->policy.tos = (uint8_t)(value & ~TOS_ECN_MASK);
-        break;
-    case IP_TTL:
-        if (value != -1 && !in_range(value, 1, 255))
-            return -EINVAL;
-        s->policy.ttl = value != -1 ? (uint8_t)value : tcp_policy_get(net->stack)->ttl;
-        break;
-    case IP_MTU_DISCOVER:
-        if (!in_range(value, IP_PMTUDISC_DONT, IP_PMTUDISC_DO))
-            return -EINVAL;
-        s->policy.path_mtu = value != IP_PMTUDISC_DONT;
-        break;
-    default:
-        return -ENOPROTOOPT;
-    }
-    if (s->kind == SOCKET_CONNECTION)
-        tcp_set_packets(net->stack, s->id, &s->policy, net->now_ns);
-    return 0;
-}
-
-int pnet_set_option(struct pnet *net, int number, int level, int name, int value)
-{
-    struct socket *s = pnet_socket_of(net, number);
-    if (s == NULL)
-        return -EBADF;
-    int result = level == SOL_SOCKET    ? set_socket_option(net, s, name, value)
-                 : level == IPPROTO_TCP ? set_tcp_option(net, s, name, value)
-                 : level == IPPROTO_IP  ? set_ip_option(net, s, name, value)
-                                        : -ENOPROTOOPT;
-    if (result == 0 && s->kind == SOCKET_LISTENER)
-        tcp_listen_change(net->stack, s->id, s->backlog, &s->policy);
-    pnet_socket_check(s);
-    return result;
-}
-
 /* Returns the error that ended the connection, else the error that ICMP reported for it, as Linux does; and clears
  * it. */
 static int take_error(struct pnet *net, struct socket *s)
@@ -221,7 +74,7 @@ static int take_error(struct pnet *net, struct socket *s)
     return pnet_errno_of(error != TCP_OK ? error : tcp_take_soft_error(net->stack, s->id));
 }
 
-static int get_max_segment(struct pnet *net, const struct socket *s)
+static int get_max_segment(struct pnet *net, struct socket *s)
 {
     struct tcp_info info;
     if (s->kind == SOCKET_CONNECTION && tcp_info(net->stack, s->id, &info))
@@ -229,86 +82,197 @@ static int get_max_segment(struct pnet *net, const struct socket *s)
     return s->policy.mss != 0 ? s->policy.mss : 536; /* RFC 9293 MUST-15: until the peer has announced one */
 }
 
+static int get_type(struct pnet *net, struct socket *s) { return (void)net, (void)s, SOCK_STREAM; }
+static int get_listens(struct pnet *net, struct socket *s) { return (void)net, s->kind == SOCKET_LISTENER; }
+static int get_syn_count(struct pnet *net, struct socket *s) { return (void)net, syn_count(&s->policy); }
+static int get_quick_ack(struct pnet *net, struct socket *s) { return (void)net, s->policy.ack != TCP_ACK_DELAYED; }
+
+static int get_linger2(struct pnet *net, struct socket *s)
+{
+    (void)net;
+    return s->linger2_s != 0 ? s->linger2_s : (int)(s->policy.fin_wait_2_us / US_PER_S);
+}
+
+static int get_mtu_discover(struct pnet *net, struct socket *s)
+{
+    (void)net;
+    return s->policy.path_mtu ? IP_PMTUDISC_WANT : IP_PMTUDISC_DONT;
+}
+
+static void set_receive_buffer(struct pnet *net, struct socket *s, int value)
+{
+    (void)net;
+    s->policy.receive_buffer_bytes = (uint32_t)value;
+    s->policy.window_scale = TCP_WINDOW_SCALE_AUTO; /* as in Linux: the window never grows beyond this buffer */
+}
+
+static void set_syn_count(struct pnet *net, struct socket *s, int value)
+{
+    (void)net;
+    s->policy.syn_give_up_us = syn_patience_us(&s->policy, value);
+}
+
+static void set_quick_ack(struct pnet *net, struct socket *s, int value)
+{
+    (void)net;
+    s->policy.ack = value != 0 ? TCP_ACK_QUICK : TCP_ACK_DELAYED;
+}
+
+/* Sets the wait for the peer's FIN. Below 0 is "not at all" in Linux, the shortest time here. */
+static void set_linger2(struct pnet *net, struct socket *s, int value)
+{
+    s->linger2_s = value < 0 ? -1 : (int)min_size((size_t)value, FIN_WAIT_2_S_MAX);
+    s->policy.fin_wait_2_us = value < 0    ? 1
+                              : value == 0 ? tcp_policy_get(net->stack)->fin_wait_2_us
+                                           : (uint32_t)s->linger2_s * US_PER_S;
+}
+
+/* Sets how long data may stay unacknowledged, in milliseconds; 0: the stack's own time. */
+static void set_user_timeout(struct pnet *net, struct socket *s, int value)
+{
+    s->user_timeout_ms = value;
+    s->policy.user_timeout = value != 0;
+    s->policy.data_give_up_us = value == 0 ? tcp_policy_get(net->stack)->data_give_up_us
+                                           : (uint32_t)min_size((size_t)value * 1000, UINT32_MAX);
+}
+
+static void set_tos(struct pnet *net, struct socket *s, int value)
+{
+    (void)net;
+    s->policy.tos = (uint8_t)(value & ~TOS_ECN_MASK); /* the last two bits are TCP's own, for ECN */
+}
+
+static void set_mtu_discover(struct pnet *net, struct socket *s, int value)
+{
+    (void)net;
+    s->policy.path_mtu = value != IP_PMTUDISC_DONT;
+}
+
+/* ---- The table ---- */
+
+/* Gives a new value to an open connection. */
+#define APPLY(what, ...)                                                                                               \
+    static void apply_##what(struct pnet *net, const struct socket *s)                                                 \
+    {                                                                                                                  \
+        tcp_set_##what(net->stack, s->id, __VA_ARGS__);                                                                \
+    }
+APPLY(send_buffer, s->policy.send_buffer_bytes)
+APPLY(receive_buffer, s->policy.receive_buffer_bytes)
+APPLY(keepalive, s->policy.keepalive, net->now_ns)
+APPLY(keepalive_times, &s->policy, net->now_ns)
+APPLY(nodelay, s->policy.nodelay, net->now_ns)
+APPLY(cork, s->policy.cork, net->now_ns)
+APPLY(mss, s->policy.mss)
+APPLY(ack_policy, s->policy.ack, s->policy.ack_delay_us)
+APPLY(patience, &s->policy)
+APPLY(packets, &s->policy, net->now_ns)
+
+/* The unit of an option's value. The member has microseconds for SECONDS. With OR_ZERO and OR_MINUS_1 that value stands
+ * for the stack's own. */
+enum unit { READ_ONLY, FLAG, NUMBER, NUMBER_OR_ZERO, NUMBER_OR_MINUS_1, SECONDS };
+
+/* An option. `get` and `set` are for a value that its member does not say alone. */
+struct option {
+    int level, name;
+    enum unit unit;
+    uint16_t offset, bytes; /* the member of struct socket */
+    int least, most;
+    int (*get)(struct pnet *net, struct socket *s);
+    void (*set)(struct pnet *net, struct socket *s, int value);
+    void (*apply)(struct pnet *net, const struct socket *s);
+};
+#define MEMBER(member) offsetof(struct socket, member), sizeof(((struct socket *)NULL)->member)
+#define POLICY(member) MEMBER(policy.member)
+
+/* Bounds: Linux, MAX_TCP_KEEPIDLE, MAX_TCP_KEEPCNT, TCP_MIN_MSS, MAX_TCP_WINDOW. */
+static const struct option options[] = {
+    { SOL_SOCKET, SO_ERROR, READ_ONLY, .get = take_error },
+    { SOL_SOCKET, SO_TYPE, READ_ONLY, .get = get_type },
+    { SOL_SOCKET, SO_ACCEPTCONN, READ_ONLY, .get = get_listens },
+    { SOL_SOCKET, SO_REUSEADDR, FLAG, MEMBER(reuse_address), .apply = NULL },
+    { SOL_SOCKET, SO_SNDBUF, NUMBER, POLICY(send_buffer_bytes), 1, INT_MAX, .apply = apply_send_buffer },
+    { SOL_SOCKET, SO_RCVBUF, NUMBER, POLICY(receive_buffer_bytes), 1, INT_MAX, NULL, set_receive_buffer,
+      apply_receive_buffer },
+    { SOL_SOCKET, SO_KEEPALIVE, FLAG, POLICY(keepalive), .apply = apply_keepalive },
+    { IPPROTO_TCP, OPTION_NODELAY, FLAG, POLICY(nodelay), .apply = apply_nodelay },
+    { IPPROTO_TCP, OPTION_CORK, FLAG, POLICY(cork), .apply = apply_cork },
+    { IPPROTO_TCP, OPTION_MAXSEG, NUMBER_OR_ZERO, POLICY(mss), 88, 32767, get_max_segment, NULL, apply_mss },
+    { IPPROTO_TCP, OPTION_SYNCNT, NUMBER, POLICY(syn_give_up_us), 1, SYN_COUNT_MAX, get_syn_count, set_syn_count,
+      NULL },
+    { IPPROTO_TCP, OPTION_QUICKACK, FLAG, POLICY(ack), 0, 0, get_quick_ack, set_quick_ack, apply_ack_policy },
+    { IPPROTO_TCP, OPTION_KEEPIDLE, SECONDS, POLICY(keepalive_idle_us), 1, 32767, .apply = apply_keepalive_times },
+    { IPPROTO_TCP, OPTION_KEEPINTVL, SECONDS, POLICY(keepalive_interval_us), 1, 32767, .apply = apply_keepalive_times },
+    { IPPROTO_TCP, OPTION_KEEPCNT, NUMBER, POLICY(keepalive_count), 1, 127, .apply = apply_keepalive_times },
+    { IPPROTO_TCP, OPTION_LINGER2, NUMBER, MEMBER(linger2_s), INT_MIN, INT_MAX, get_linger2, set_linger2,
+      apply_patience },
+    { IPPROTO_TCP, OPTION_USER_TIMEOUT, NUMBER, MEMBER(user_timeout_ms), 0, INT_MAX, NULL, set_user_timeout,
+      apply_patience },
+    { IPPROTO_IP, IP_TOS, NUMBER, POLICY(tos), INT_MIN, INT_MAX, NULL, set_tos, apply_packets },
+    { IPPROTO_IP, IP_TTL, NUMBER_OR_MINUS_1, POLICY(ttl), 1, 255, .apply = apply_packets },
+    { IPPROTO_IP, IP_MTU_DISCOVER, NUMBER, POLICY(path_mtu), IP_PMTUDISC_DONT, IP_PMTUDISC_DO, get_mtu_discover,
+      set_mtu_discover, apply_packets },
+};
+
+static const struct option *option_of(int level, int name)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(options); i++)
+        if (options[i].level == level && options[i].name == name)
+            return &options[i];
+    return NULL;
+}
+
+/* Returns true if a value stands for the stack's own. */
+static bool is_own(const struct option *o, int value)
+{
+    return (o->unit == NUMBER_OR_ZERO && value == 0) || (o->unit == NUMBER_OR_MINUS_1 && value == -1);
+}
+
+static void store(const struct pnet *net, const struct option *o, struct socket *s, int value)
+{
+    uint8_t *member = (uint8_t *)s + o->offset;
+    const uint8_t *policy = (const uint8_t *)&s->policy, *own = (const uint8_t *)tcp_policy_get(net->stack);
+    uint64_t number = o->unit == FLAG ? value != 0 : (uint64_t)value * (o->unit == SECONDS ? US_PER_S : 1);
+    ASSERT(!is_own(o, value) || member >= policy);
+    memcpy(member, is_own(o, value) ? own + (member - policy) : (const uint8_t *)&number, o->bytes);
+}
+
+int pnet_set_option(struct pnet *net, int number, int level, int name, int value)
+{
+    struct socket *s = pnet_socket_of(net, number);
+    const struct option *o = option_of(level, name);
+    if (s == NULL)
+        return -EBADF;
+    if (o == NULL || o->unit == READ_ONLY)
+        return -ENOPROTOOPT;
+    if (o->unit != FLAG && !is_own(o, value) && (value < o->least || value > o->most))
+        return -EINVAL;
+    if (o->set != NULL)
+        o->set(net, s, value);
+    else
+        store(net, o, s, value);
+    if (s->kind == SOCKET_CONNECTION && o->apply != NULL)
+        o->apply(net, s);
+    if (s->kind == SOCKET_LISTENER)
+        tcp_listen_change(net->stack, s->id, s->backlog, &s->policy);
+    pnet_socket_check(s);
+    return 0;
+}
+
 int pnet_get_option(struct pnet *net, int number, int level, int name, int *value)
 {
     struct socket *s = pnet_socket_of(net, number);
+    const struct option *o = option_of(level, name);
+    uint64_t stored = 0;
     if (s == NULL)
         return -EBADF;
     if (value == NULL)
         return -EFAULT;
-    const struct tcp_policy *p = &s->policy;
+    if (o == NULL)
+        return -ENOPROTOOPT;
     pnet_socket_check(s);
-    if (level == SOL_SOCKET) {
-        switch (name) {
-        case SO_ERROR:
-            *value = take_error(net, s);
-            return 0;
-        case SO_TYPE:
-            *value = SOCK_STREAM;
-            return 0;
-        case SO_ACCEPTCONN:
-            *value = s->kind == SOCKET_LISTENER;
-            return 0;
-        case SO_REUSEADDR:
-            *value = s->reuse_address;
-            return 0;
-        case SO_SNDBUF:
-            *value = (int)p->send_buffer_bytes;
-            return 0;
-        case SO_RCVBUF:
-            *value = (int)p->receive_buffer_bytes;
-            return 0;
-        case SO_KEEPALIVE:
-            *value = p->keepalive;
-            return 0;
-        }
-    } else if (level == IPPROTO_IP) {
-        switch (name) {
-        case IP_TOS:
-            *value = p->tos;
-            return 0;
-        case IP_TTL:
-            *value = p->ttl;
-            return 0;
-        case IP_MTU_DISCOVER:
-            *value = p->path_mtu ? IP_PMTUDISC_WANT : IP_PMTUDISC_DONT;
-            return 0;
-        }
-    } else if (level == IPPROTO_TCP) {
-        switch (name) {
-        case OPTION_NODELAY:
-            *value = p->nodelay;
-            return 0;
-        case OPTION_CORK:
-            *value = p->cork;
-            return 0;
-        case OPTION_SYNCNT:
-            *value = syn_count(p);
-            return 0;
-        case OPTION_MAXSEG:
-            *value = get_max_segment(net, s);
-            return 0;
-        case OPTION_QUICKACK:
-            *value = p->ack != TCP_ACK_DELAYED;
-            return 0;
-        case OPTION_KEEPIDLE:
-            *value = (int)(p->keepalive_idle_us / 1000000);
-            return 0;
-        case OPTION_KEEPINTVL:
-            *value = (int)(p->keepalive_interval_us / 1000000);
-            return 0;
-        case OPTION_KEEPCNT:
-            *value = (int)p->keepalive_count;
-            return 0;
-        case OPTION_LINGER2:
-            *value = s->linger2_s != 0 ? s->linger2_s : (int)(p->fin_wait_2_us / 1000000);
-            return 0;
-        case OPTION_USER_TIMEOUT:
-            *value = s->user_timeout_ms;
-            return 0;
-        }
-    }
-    return -ENOPROTOOPT;
+    memcpy(&stored, (const uint8_t *)s + o->offset, o->bytes);
+    *value = o->get != NULL ? o->get(net, s) : (int)(o->unit == SECONDS ? stored / US_PER_S : stored);
+    return 0;
 }
 
 static uint8_t linux_state(enum tcp_state state)
