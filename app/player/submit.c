@@ -5,6 +5,7 @@
 #include "app/player/circuit_breaker.h"
 #include "app/player/send_queue.h"
 #include "app/player/session.h"
+#include "app/player/verdict.h"
 #include "app/service/slow.h"
 #include "base/assert.h"
 #include "base/bytes.h"
@@ -12,14 +13,12 @@
 #include "base/hot_section.h"
 #include "base/log.h"
 #include "base/secrets.h"
-#include "base/text.h"
 #include "base/time.h"
 #include "net/capture.h"
 #include "net/http/response.h"
 #include "net/transport_path.h"
 
 enum {
-    WORD_BYTES_MAX = 16, /* the part of a response's body that holds the result */
     /* POSTs given up in a slice. Each may miss the cache: some 6 us in all (not measured). */
     GIVE_UP_MAX = 64,
 };
@@ -34,8 +33,7 @@ static struct {
     uint64_t stream_bytes; /* given to this connection in all */
     struct session session;
     struct http_response response;
-    char word[WORD_BYTES_MAX];
-    uint32_t word_bytes;
+    struct verdict verdict; /* on the POST whose response has begun */
     uint64_t ended_ns;
     bool settling;                        /* the connection is over, POSTs on it must be given up */
     uint64_t settle_bytes;                /* while settling: POSTs within these bytes of its stream are given up */
@@ -109,7 +107,7 @@ void submit_check(void)
     ASSERT(!submit.message || submit.session.state == SESSION_UP);
     ASSERT(submit.session.state == SESSION_UP || submit.settling || send_queue_unanswered_count() == 0);
     ASSERT(!submit.settling || submit.session.state == SESSION_DOWN);
-    ASSERT(submit.word_bytes <= WORD_BYTES_MAX);
+    ASSERT(submit.verdict.bytes <= VERDICT_BYTES_MAX);
     ASSERT(!submit.can_post || (send_queue_waiting_count() == 0 && !circuit_breaker_is_open()));
     ASSERT(!submit.can_post || submit.resume_ns == 0);
 }
@@ -289,41 +287,18 @@ static void leave(const char *why, bool in_order, uint64_t peer_bytes, uint64_t 
 
 /* ---- responses ---- */
 
-static bool word_is(const char *word)
+/* Counts the word of a 2xx body. */
+static void count_verdict(uint64_t now_ns)
 {
-    return submit.word_bytes >= strlen(word) && !memcmp(submit.word, word, strlen(word));
-}
-
-/* Reads "+N" at the beginning of the word. False: it says something else. */
-static bool read_points(uint64_t *points)
-{
-    struct bytes rest = { (const uint8_t *)submit.word, submit.word_bytes };
-    ASSERT(submit.word_bytes <= WORD_BYTES_MAX);
-    if (!text_skip(&rest, "+"))
-        return false;
-    size_t digits = 0;
-    while (digits < rest.count && text_digit_is(rest.data[digits]))
-        digits++;
-    return text_number((struct bytes){ rest.data, digits }, 0, UINT32_MAX, points);
-}
-
-static void count_result(void)
-{
-    uint64_t points;
-    if (read_points(&points)) {
-        submit_counters.results_points++;
-        submit_counters.points += points;
-    } else if (word_is("early")) {
-        submit_counters.results_early++;
-    } else if (word_is("dup")) {
-        submit_counters.results_dup++;
-    } else if (word_is("late")) {
-        submit_counters.results_late++;
-    } else if (word_is("wrong")) {
-        submit_counters.results_wrong++;
-    } else {
-        submit_counters.results_other++;
-    }
+    static uint64_t *const counted[] = { &submit_counters.results_points, &submit_counters.results_early,
+                                         &submit_counters.results_dup,    &submit_counters.results_late,
+                                         &submit_counters.results_wrong,  &submit_counters.results_other };
+    uint64_t points = 0;
+    enum verdict_kind kind = verdict_read(&submit.verdict, &points);
+    ASSERT(kind < ARRAY_COUNT(counted));
+    ++*counted[kind];
+    submit_counters.points += kind == VERDICT_POINTS ? points : 0;
+    circuit_breaker_result(kind == VERDICT_WRONG || kind == VERDICT_DUP, now_ns);
 }
 
 static void count_response(uint64_t now_ns)
@@ -331,8 +306,7 @@ static void count_response(uint64_t now_ns)
     uint16_t status = submit.response.status;
     if (status >= 200 && status < 300) {
         submit_counters.responses_2xx++;
-        count_result();
-        circuit_breaker_result(word_is("wrong") || word_is("dup"), now_ns);
+        count_verdict(now_ns);
         return;
     }
     if (status >= 300 && status < 400)
@@ -347,19 +321,10 @@ static void count_response(uint64_t now_ns)
     }
 }
 
-/* Returns true if the status says that the server has not acted on the request, and may later. RFC 9110 §15.5.9 (408)
- * and §15.6.4 (503), RFC 8470 §5.2 (425), RFC 6585 §4 (429). */
-static bool is_refusal_for_now(uint16_t status)
-{
-    return status == 408 || status == 425 || status == 429 || status == 503;
-}
-
 /* Lets the oldest POST, which was refused for now, go out again after the time that the server asks for. */
 static void send_oldest_again(uint64_t now_ns)
 {
-    uint64_t wait_ns = submit.response.has_retry_after ? submit.response.retry_after_s * NS_PER_S : SUBMIT_RETRY_NS;
-    wait_ns = wait_ns < SUBMIT_RETRY_LEAST_NS ? SUBMIT_RETRY_LEAST_NS : min_size(wait_ns, SUBMIT_EXPIRY_NS);
-    submit.resume_ns = later(submit.resume_ns, now_ns + wait_ns);
+    submit.resume_ns = later(submit.resume_ns, now_ns + min_size(verdict_wait_ns(&submit.response), SUBMIT_EXPIRY_NS));
     submit_counters.refused_for_now++;
     if (send_queue_send_oldest_again())
         return;
@@ -370,7 +335,7 @@ static void send_oldest_again(uint64_t now_ns)
 static void response_begin(void)
 {
     http_response_begin(&submit.response);
-    submit.word_bytes = 0;
+    submit.verdict.bytes = 0;
     submit.last_response = false;
 }
 
@@ -382,7 +347,7 @@ static void response_done(uint64_t now_ns)
         histogram_add(&submit_response_ns, now_ns - entry->sent_ns);
         answer_succeeded(now_ns);
         count_response(now_ns);
-        if (is_refusal_for_now(submit.response.status))
+        if (verdict_is_refusal_for_now(submit.response.status))
             send_oldest_again(now_ns);
         else
             send_queue_remove_oldest();
@@ -408,12 +373,9 @@ static void take_responses(const uint8_t *at, const uint8_t *end, uint64_t now_n
         case HTTP_HEAD:
             submit.last_response = submit.response.closes;
             break;
-        case HTTP_BODY: {
-            size_t bytes = min_size(body.count, WORD_BYTES_MAX - submit.word_bytes);
-            memcpy(submit.word + submit.word_bytes, body.data, bytes);
-            submit.word_bytes += (uint32_t)bytes;
+        case HTTP_BODY:
+            verdict_add(&submit.verdict, body);
             break;
-        }
         case HTTP_DONE:
             response_done(now_ns);
             break;

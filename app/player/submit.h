@@ -11,7 +11,7 @@
  * - Otherwise the server may have acted on the POST. It counts as submitted (`submit.unanswered`): a repetition costs
  *   a point and is forbidden here, whatever a miss costs.
  * A response that says that the server did not act on the POST, for now, lets it go out again: 408, 425, 429 and 503.
- * All answers wait for as long as its Retry-After says, or SUBMIT_RETRY_NS, and at most SUBMIT_EXPIRY_NS.
+ * All answers wait for as long as its Retry-After says, or VERDICT_WAIT_NS, and at most SUBMIT_EXPIRY_NS.
  *
  * An answer that cannot be sent within SUBMIT_EXPIRY_NS of being found is dropped and counted.
  *
@@ -29,10 +29,7 @@
 #include "base/time.h"
 #include "net/transport.h"
 
-#define SUBMIT_EXPIRY_NS      (5 * NS_PER_S) /* docs/contest.md, `late`: no points after that */
-
-#define SUBMIT_RETRY_NS       NS_PER_S          /* after a refusal without Retry-After in seconds */
-#define SUBMIT_RETRY_LEAST_NS (100 * NS_PER_MS) /* after one with 0 seconds */
+#define SUBMIT_EXPIRY_NS (5 * NS_PER_S) /* docs/contest.md, `late`: no points after that */
 
 enum {
     SUBMIT_HEAD_BYTES_MAX = 376, /* net/transport.h: with 1024 digits it fills a message */
