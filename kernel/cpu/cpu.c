@@ -56,11 +56,6 @@ static void take_names(uint32_t extended_max)
     }
 }
 
-static void xcr0_write(uint64_t value)
-{
-    __asm__ volatile("xsetbv" : : "c"(0), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)));
-}
-
 /* SDM vol. 1, "Enabling the XSAVE Feature Set": OSXSAVE first, then XCR0. AVX needs SSE, and the three parts of AVX-512
  * come together. */
 static void enable_vector_state(struct cpuid leaf_7)

@@ -51,14 +51,6 @@ static inline uint64_t cr3_read(void)
     __asm__ volatile("mov %%cr3, %0" : "=r"(v));
     return v;
 }
-static inline void cr3_write(uint64_t v) { __asm__ volatile("mov %0, %%cr3" : : "r"(v) : "memory"); }
-static inline uint64_t cr4_read(void)
-{
-    uint64_t v;
-    __asm__ volatile("mov %%cr4, %0" : "=r"(v));
-    return v;
-}
-static inline void cr4_write(uint64_t v) { __asm__ volatile("mov %0, %%cr4" : : "r"(v) : "memory"); }
 
 /* Tells the core that this is a loop that waits. */
 static inline void cpu_pause(void) { __asm__ volatile("pause"); }

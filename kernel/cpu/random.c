@@ -23,20 +23,6 @@ enum {
 static uint8_t key[SHA256_BYTES];
 static bool seeded;
 
-static bool rdrand(uint64_t *word)
-{
-    bool good;
-    __asm__ volatile("rdrand %0" : "=r"(*word), "=@ccc"(good));
-    return good;
-}
-
-static bool rdseed(uint64_t *word)
-{
-    bool good;
-    __asm__ volatile("rdseed %0" : "=r"(*word), "=@ccc"(good));
-    return good;
-}
-
 /* Adds words of the CPU's generator, and returns how many count. Some CPUs return nothing but ones (or zeros) after a
  * suspend, so equal neighbours do not count. */
 static unsigned hardware_add(struct sha256 *pool, bool (*draw)(uint64_t *))

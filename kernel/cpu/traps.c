@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "kernel/cpu/apic.h"
+#include "kernel/cpu/instructions.h"
 #include "kernel/cpu/ports.h"
 #include "kernel/cpu/segments.h"
 #include "kernel/cpu/x86_spec.h"
@@ -121,10 +122,10 @@ static void pic_mask(void)
     port_out8(PIC2_DATA, 0xff);
 }
 
-static void idt_load(void)
+static void gates_load(void)
 {
-    struct descriptor_table pointer = { sizeof idt - 1, (uintptr_t)idt };
-    __asm__ volatile("lidt %0" : : "m"(pointer));
+    const struct descriptor_table table = { sizeof idt - 1, (uintptr_t)idt };
+    idt_load(&table);
 }
 
 void traps_init(trap_handler *handler)
@@ -144,7 +145,7 @@ void traps_init(trap_handler *handler)
             .type = IDT_TYPE_INTERRUPT_GATE,
         };
     }
-    idt_load();
+    gates_load();
     pic_mask();
 }
 
@@ -152,5 +153,5 @@ void traps_init_worker(uint32_t worker)
 {
     ASSERT(exception_handle != NULL);
     segments_init_worker(worker);
-    idt_load();
+    gates_load();
 }

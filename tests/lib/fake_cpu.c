@@ -17,11 +17,13 @@ static struct {
 } msrs[FAKE_COUNT_MAX];
 static size_t leaf_count, msr_count;
 void (*fake_cpu_msr_written)(uint32_t msr, uint64_t value);
+struct fake_cpu fake_cpu;
 
 void fake_cpu_reset(void)
 {
     leaf_count = msr_count = 0;
     fake_cpu_msr_written = NULL;
+    fake_cpu = (struct fake_cpu){ 0 };
 }
 
 void fake_cpu_leaf(uint32_t leaf, struct cpuid value)
@@ -60,3 +62,11 @@ void msr_write(uint32_t msr, uint64_t value)
     if (fake_cpu_msr_written != NULL)
         fake_cpu_msr_written(msr, value);
 }
+
+uint64_t cr4_read(void) { return fake_cpu.cr4; }
+void cr4_write(uint64_t value) { fake_cpu.cr4 = value; }
+void cr3_write(uint64_t value) { fake_cpu.cr3 = value; }
+void xcr0_write(uint64_t value) { fake_cpu.xcr0 = value; }
+void idt_load(const struct descriptor_table *table) { fake_cpu.idt = *table; }
+bool rdrand(uint64_t *word) { return fake_cpu.draw(false, word); }
+bool rdseed(uint64_t *word) { return fake_cpu.draw(true, word); }

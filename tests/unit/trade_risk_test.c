@@ -243,6 +243,25 @@ TEST(products_beyond_32_bits_are_held_by_their_limits)
     assert_verdict(RISK_PASSED);
     order.price--;
     assert_verdict(RISK_COLLAR);
+    state.last_price = order.price = 22500000; /* 200 times this is more than 32 bits hold */
+    state.best[BOOK_BUY] = state.best[BOOK_SELL] = 21400000;
+    assert_verdict(RISK_COLLAR);
+    order.price = 22470000;
+    assert_verdict(RISK_PASSED);
+    limits.day_shares_max = UINT64_C(1) << 32;
+    state.day_shares = limits.day_shares_max - order.shares;
+    assert_verdict(RISK_PASSED);
+    state.day_shares++;
+    assert_verdict(RISK_DAY_SHARES);
+    state.day_shares = 0;
+    limits.position_max = UINT32_MAX;
+    state.position = UINT32_MAX - order.shares;
+    assert_verdict(RISK_PASSED);
+    state.position++;
+    assert_verdict(RISK_POSITION);
+    state.position = 0;
+    state.now_ns = 1; /* nothing has left in this second, the machine's first */
+    assert_verdict(RISK_PASSED);
 }
 
 /* All combinations of values at the edges and at the ends of the types. */

@@ -5,8 +5,7 @@
 #include "tests/lib/fake_cpu.h"
 #include "tests/lib/test.h"
 
-/* The state of the one module starts again with each test. CR4 cannot be read here. */
-#define cr4_read() UINT64_C(0)
+/* The state of the one module starts again with each test. */
 #include "kernel/cpu/workers.c"
 
 enum { CPU_COUNT_MAX = 66, X2APIC_ICR = APIC_X2APIC_MSR + APIC_ICR_LOW / 16 };

@@ -23,7 +23,7 @@ $(BUILD)/test/%avx512.o $(BUILD)/test/%vaes.o: TEST_CFLAGS += \
 
 # Drivers and the clock touch the ports of tests/lib/fake_ports.c, and the registers of tests/lib/fake_cpu.c.
 $(BUILD)/test/drivers/%.o $(BUILD)/test/kernel/time/%.o $(BUILD)/test/kernel/cpu/%.o \
-	$(patsubst %,$(BUILD)/test/tests/unit/%_test.o,clock power_button screen i6300esb nmi_timer workers): \
+	$(patsubst %,$(BUILD)/test/tests/unit/%_test.o,clock cpu paging power_button screen i6300esb nmi_timer workers): \
 	TEST_CFLAGS += -iquote tests/lib/fake_ports
 
 $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
@@ -41,6 +41,7 @@ $(foreach part,book ouch risk,$(eval UNIT_EXTRA_trade_$(part)_test := \
 UNIT_EXTRA_memory_map_test := kernel/memory/map.c
 UNIT_EXTRA_blackbox_test := kernel/rescue/blackbox.c
 UNIT_EXTRA_console_test := kernel/rescue/console.c
+UNIT_EXTRA_cpu_test := $(addprefix kernel/cpu/,cpu.c hypervisor.c traps.c)
 UNIT_EXTRA_workers_test := kernel/cpu/apic.c kernel/cpu/stacks.c
 UNIT_EXTRA_boot_info_test := kernel/firmware/boot_info.c
 UNIT_EXTRA_utc_test := kernel/time/rtc.c
