@@ -468,6 +468,19 @@ TEST(join_quotes_replaces_and_cancels)
     assert_int_equal(ouch_symbol(0)->position, 10);
 }
 
+TEST(sale_of_exactly_what_is_held_is_no_short_sale)
+{
+    for (int held = 99; held <= 100; held++) {
+        start_session(held == 99 ? "strategy=join risk.short=on position=AAAA:99"
+                                 : "strategy=join risk.short=on position=AAAA:100",
+                      5);
+        open_market();
+        pass(5 * NS_PER_MS);
+        assert_memory_equal(fake.connections[orders].sent + seen_bytes + ENTER_BYTES + 3,
+                            held == 99 ? "O\0\0\0\6T" : "O\0\0\0\6S", 6);
+    }
+}
+
 TEST(side_that_risk_refuses_leaves_the_other_its_turn)
 {
     start_session("strategy=join risk.short=on", 1);
