@@ -1,0 +1,132 @@
+"""tools/peregrine with several HOSTs, which are directories: side by side, one line a HOST, each failure counted."""
+import json
+import os
+import pathlib
+import pty
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.deploy.fakehost import ROOT
+from tests.deploy.test_install import Deployment
+from tests.lib.waiting import wait_for
+
+KEY = "0x000102030405060708090a0b0c0d0e0f"          # in the settings of test_install
+
+
+class Fleet:
+    """HOSTs a, b and c. The ssh of a fleet goes to that of the HOST. With a file DIRECTORY/HOST/hangs it hangs."""
+
+    def __init__(self, directory):
+        self.machines = {name: Deployment(self.folder(directory, name)) for name in "abc"}
+        self.directory, self.first = directory, self.machines["a"]
+        self.ssh = directory / "ssh"
+        self.ssh.write_text('''#!/bin/sh
+for word; do case $word in a|b|c) name=$word ;; esac; done
+cd "${0%/*}/$name" || exit
+[ ! -e hangs ] || [ "$2" = -G ] || { echo $$ > hangs; sleep 1000; }
+exec host/bin/ssh "$PWD/host" "$@"
+''')
+        self.ssh.chmod(0o755)
+
+    @staticmethod
+    def folder(directory, name):
+        (directory / name).mkdir()
+        return directory / name
+
+    def words(self, command, *words):
+        images = ("--kernel", self.first.kernel, "--bzimage", self.first.bzimage) if command in ("check", "install") \
+            else ("--bzimage", self.first.flown_image) if command == "fly" else ()
+        return [str(word) for word in (sys.executable, ROOT / "tools/peregrine", command, *words, "--ssh", self.ssh,
+                                       *images)]
+
+    def run(self, *words):
+        return subprocess.run(self.words(*words), capture_output=True, text=True, timeout=240)
+
+
+@pytest.fixture
+def fleet(tmp_path):
+    return Fleet(tmp_path)
+
+
+def rows_of(text):
+    """Returns {HOST: (state, last word)} of the table."""
+    found = re.findall(r"(?m)^(\S+) +(running|waiting|done|failed|not begun) *(?:\d+ s)? *(.*)$", text)
+    return {name: (state, last) for name, state, last in found}
+
+
+def test_one_that_fails_stops_no_other_and_is_counted(fleet):
+    fleet.machines["b"].host.nic(driver="ena")
+    done = fleet.run("check", "a", "b", "c")
+    assert done.returncode == 1 and done.stderr == "", done.stdout + done.stderr
+    assert [state for state, _ in rows_of(done.stdout).values()] == ["done", "failed", "done"]
+    assert done.stdout.endswith("\n2 of 3 done\n") and "\nb: " in done.stdout
+    for name in "abc":
+        alone = re.sub(r"\d+ MiB free", "", fleet.run("check", name).stdout)       # others use it, too
+        assert "".join(re.findall(f"(?m)^{name}: (.*\n)", re.sub(r"\d+ MiB free", "", done.stdout))) == alone
+
+
+def test_each_command_of_a_trip_takes_several_and_shows_no_secret(fleet):
+    said = ""
+    for words, code in ((("install", "--config", fleet.first.config), 0), (("fly", "--dry-run"), 0), (("record",), 3),
+                        (("gg", "--config", fleet.first.config, "--dry-run"), 0), (("uninstall",), 0)):
+        done = fleet.run(words[0], "a", "b", "c", *words[1:])
+        assert done.returncode == code, done.stdout + done.stderr
+        said += done.stdout + done.stderr
+    assert said.count("installed; Linux stays the default") == 6        # once as the last word
+    assert KEY not in said and "secret" not in said
+    done = fleet.run("status", "a", "b", "--json", "--config", fleet.first.config)
+    assert done.returncode == 2 and json.loads(done.stdout) == {"a": None, "b": None}
+    assert "b: peregrine: " in done.stderr
+
+
+def test_an_interruption_ends_all_and_begins_none(fleet):
+    for name in "ab":
+        (fleet.directory / name / "hangs").touch()
+    process = subprocess.Popen(fleet.words("check", "a", "b", "c"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True)
+    pids = [fleet.directory / name / "hangs" for name in "ab"]
+    wait_for(lambda: all(path.read_text().strip() for path in pids))
+    process.send_signal(signal.SIGINT)
+    said, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and [state for state, _ in rows_of(said).values()][:2] == ["failed"] * 2
+    assert errors.count("interrupted; what runs on the machine goes on") >= 2 and "Traceback" not in errors
+    for path in pids:
+        status = pathlib.Path("/proc", path.read_text().strip(), "cmdline")
+        assert not status.exists() or not status.read_bytes()           # a zombie has no words
+
+
+def test_a_table_is_renewed_in_place_on_a_terminal_and_no_more_than_sixteen_run(tmp_path):
+    ssh = tmp_path / "ssh"
+    ssh.write_text('''#!/bin/sh
+cd "${0%/*}" && touch run.$$ && ls -d run.* | wc -l >> counts && sleep 0.3 && rm run.$$
+printf '\\033[31mno\\n' >&2; exit 255
+''')
+    ssh.chmod(0o755)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", "uninstall", "--ssh", ssh,
+                                *(f"host{i}" for i in range(30))], stdout=theirs, stderr=theirs,
+                               env={**os.environ, "TERM": "xterm", "COLUMNS": "60", "LINES": "24"})
+    os.close(theirs)
+    said = ""
+    try:
+        while part := os.read(ours, 65536):
+            said += part.decode()
+    except OSError:                     # Linux: the other side has been closed
+        pass
+    assert process.wait(30) == 30
+    assert max(map(int, (tmp_path / "counts").read_text().split())) <= 16
+    assert "\x1b[31m" not in said and "\x1b[22A" in said and "and 9 more" in said
+    last = rows_of(said.rpartition("\x1b[22A")[2].replace("\x1b[K", "").replace("\r", ""))
+    assert len(last) == 30 and last["host7"] == ("failed", "peregrine: host7: ssh: \\x1b[31mn"), last
+
+
+@pytest.mark.parametrize("words, message", [
+    (("check", "a", "root@a"), "'a' is given twice"), (("status", "a", "b", "--address", "192.0.2.1"), "for one HOST"),
+    (("record", "a", "b", "--raw", "x"), "--raw is for one HOST")])
+def test_words_that_do_not_go_together_are_refused(words, message):
+    done = subprocess.run([sys.executable, ROOT / "tools/peregrine", *words], capture_output=True, text=True)
+    assert done.returncode == 2 and message in done.stderr and done.stdout == ""
