@@ -235,19 +235,17 @@ def balanced(machines, folder, variant=None):
             balancer.terminate()
 
 
-def play(kind, variant, folder, stack):
-    set_up_network(kind)
-    machines = [(Guest if kind == "qemu" else Hosted)(number) for number in range(3)]
-    start_machines(machines, stack)
+def start_load(folder, address):
+    """Starts wrk, after one right answer."""
     (folder / "post.lua").write_text(WRK_SCRIPT)
-    stack.enter_context(balanced(machines, folder, variant))
-    address = "10.77.0.1" if kind == "qemu" else "127.0.0.1"
     assert answer(address) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    wrk = subprocess.Popen(["wrk", "-t1", "-c8", "-d600s", "--timeout", "5s", "-s", folder / "post.lua",
-                            f"http://{address}:8080/sha256?rounds=200"], stdout=subprocess.PIPE, text=True,
-                           preexec_fn=qemu.die_with_parent)
-    stack.callback(wrk.kill)
-    go_through(machines, folder)
+    return subprocess.Popen(["wrk", "-t1", "-c8", "-d600s", "--timeout", "5s", "-s", folder / "post.lua",
+                             f"http://{address}:8080/sha256?rounds=200"], stdout=subprocess.PIPE, text=True,
+                            preexec_fn=qemu.die_with_parent)
+
+
+def end_load(wrk, folder):
+    """Returns the counts of wrk and HAProxy."""
     wrk.send_signal(signal.SIGINT)
     found = json.loads(wrk.communicate(timeout=PATIENCE_S)[0].splitlines()[-1])
     rows = balancer_rows(folder)
@@ -255,6 +253,17 @@ def play(kind, variant, folder, stack):
     found["sent_again"] = int(rows["BACKEND"]["wredis"]) + int(rows["BACKEND"]["wretr"])
     found["requests_of"] = requests_of(folder)
     return found
+
+
+def play(kind, variant, folder, stack):
+    set_up_network(kind)
+    machines = [(Guest if kind == "qemu" else Hosted)(number) for number in range(3)]
+    start_machines(machines, stack)
+    stack.enter_context(balanced(machines, folder, variant))
+    wrk = start_load(folder, "10.77.0.1" if kind == "qemu" else "127.0.0.1")
+    stack.callback(wrk.kill)
+    go_through(machines, folder)
+    return end_load(wrk, folder)
 
 
 def main():

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.deploy.fakehost import ROOT
+from tests.deploy.fakehost import INHIBITED, ROOT
 from tests.deploy.test_install import Deployment
 from tests.lib.waiting import wait_for
 
@@ -99,6 +99,16 @@ def test_an_interruption_ends_all_and_begins_none(fleet):
         assert not status.exists() or not status.read_bytes()           # a zombie has no words
 
 
+def test_a_roll_ends_with_the_first_failure(fleet):
+    fleet.first.config.write_text(fleet.first.config.read_text() + "http.port=80\n")
+    fleet.machines["b"].host.program("systemctl", INHIBITED)
+    fleet.machines["a"].host.reboots_into("true")
+    done = fleet.run("fly", "b", "a", "--rolling", "--config", fleet.first.config, "--wait", "3")
+    assert done.returncode == 2, done.stdout
+    assert "the reboot did not happen" in done.stderr
+    assert [state for state, _ in rows_of(done.stdout).values()] == ["failed", "not begun"]
+
+
 def test_a_table_is_renewed_in_place_on_a_terminal_and_no_more_than_sixteen_run(tmp_path):
     ssh = tmp_path / "ssh"
     ssh.write_text('''#!/bin/sh
@@ -126,7 +136,9 @@ printf '\\033[31mno\\n' >&2; exit 255
 
 @pytest.mark.parametrize("words, message", [
     (("check", "a", "root@a"), "'a' is given twice"), (("status", "a", "b", "--address", "192.0.2.1"), "for one HOST"),
-    (("record", "a", "b", "--raw", "x"), "--raw is for one HOST")])
+    (("record", "a", "b", "--raw", "x"), "--raw is for one HOST"),
+    (("fly", "a", "--haproxy", "/run/x"), "--haproxy goes with --rolling"),
+    (("fly", "a", "--rolling"), "--rolling needs --config FILE")])
 def test_words_that_do_not_go_together_are_refused(words, message):
     done = subprocess.run([sys.executable, ROOT / "tools/peregrine", *words], capture_output=True, text=True)
     assert done.returncode == 2 and message in done.stderr and done.stdout == ""

@@ -116,9 +116,12 @@ $(foreach name,$(filter-out $(PROGRAM),$(PROGRAMS)),$(eval $(call program_image,
 PROGRAM_IMAGES := $(foreach name,$(PROGRAMS),$(call image_folder,$(name))/peregrine.elf)
 
 # Three digest machines behind HAProxy: docs/balance.md.
+OWN_NETWORK = $(if $(filter 0,$(shell id -u)),unshare -n,unshare -Urn)
 NEEDS_balance := $(call linux_program,digest)
-check-balance: $(BUILD)/digest/peregrine.elf ## three kernels behind HAProxy: one goes home, one is killed, one frozen
-	$(if $(filter 0,$(shell id -u)),unshare -n,unshare -Urn) $(PY) tests/balance/balance.py qemu
+NEEDS_balance_slow := $(BUILD)/digest/peregrine.elf $(BUILD)/digest/peregrine.bzImage $(call check_settings,digest)
+check-balance: $(NEEDS_balance_slow) ## three kernels behind HAProxy: home, killed, frozen; then each renewed in turn
+	$(OWN_NETWORK) $(PY) tests/balance/balance.py qemu
+	$(OWN_NETWORK) $(PY) tests/balance/roll.py
 .PHONY: check-balance
 FORCE:
 NEEDS_e2e := $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage $(OTHER_IMAGE)
