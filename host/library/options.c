@@ -151,21 +151,18 @@ static void set_mtu_discover(struct pnet *net, struct socket *s, int value)
 /* ---- The table ---- */
 
 /* Gives a new value to an open connection. */
-#define APPLY(what, ...)                                                                                               \
-    static void apply_##what(struct pnet *net, const struct socket *s)                                                 \
-    {                                                                                                                  \
-        tcp_set_##what(net->stack, s->id, __VA_ARGS__);                                                                \
-    }
-APPLY(send_buffer, s->policy.send_buffer_bytes)
-APPLY(receive_buffer, s->policy.receive_buffer_bytes)
-APPLY(keepalive, s->policy.keepalive, net->now_ns)
-APPLY(keepalive_times, &s->policy, net->now_ns)
-APPLY(nodelay, s->policy.nodelay, net->now_ns)
-APPLY(cork, s->policy.cork, net->now_ns)
-APPLY(mss, s->policy.mss)
-APPLY(ack_policy, s->policy.ack, s->policy.ack_delay_us)
-APPLY(patience, &s->policy)
-APPLY(packets, &s->policy, net->now_ns)
+#define APPLY(what, set, ...)                                                                                          \
+    static void apply_##what(struct pnet *net, const struct socket *s) { set(net->stack, s->id, __VA_ARGS__); }
+APPLY(send_buffer, tcp_set_send_buffer, s->policy.send_buffer_bytes)
+APPLY(receive_buffer, tcp_set_receive_buffer, s->policy.receive_buffer_bytes)
+APPLY(keepalive, tcp_set_keepalive, s->policy.keepalive, net->now_ns)
+APPLY(keepalive_times, tcp_set_keepalive_times, &s->policy, net->now_ns)
+APPLY(nodelay, tcp_set_nodelay, s->policy.nodelay, net->now_ns)
+APPLY(cork, tcp_set_cork, s->policy.cork, net->now_ns)
+APPLY(mss, tcp_set_mss, s->policy.mss)
+APPLY(ack_policy, tcp_set_ack_policy, s->policy.ack, s->policy.ack_delay_us)
+APPLY(patience, tcp_set_patience, &s->policy)
+APPLY(packets, tcp_set_packets, &s->policy, net->now_ns)
 
 /* The unit of an option's value. The member has microseconds for SECONDS. With OR_ZERO and OR_MINUS_1 that value stands
  * for the stack's own. */
