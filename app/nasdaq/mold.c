@@ -54,6 +54,7 @@ void mold_init(uint64_t gap_wait_ns)
         mold.stored[i] = (uint16_t)i;
 }
 
+uint64_t mold_next_number(void) { return mold.next; }
 bool mold_is_lost(void) { return mold.lost; }
 HOT bool mold_has_ended(void) { return mold.next >= mold.ends_at; }
 HOT bool mold_is_current(void)

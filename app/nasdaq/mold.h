@@ -26,8 +26,8 @@ enum { MOLD_SESSION_BYTES = 10 };
 /* Begins each datagram, and is all of a request. The integers are big-endian. */
 struct mold_header_wire {
     uint8_t session[MOLD_SESSION_BYTES];
-    uint64_t sequence; /* of the first message */
-    uint16_t count;    /* of messages; 0: a heartbeat; 0xffff: the session's end */
+    uint64_t sequence; /* the first message's */
+    uint16_t count;    /* 0: a heartbeat; 0xffff: the session's end */
 } __attribute__((packed));
 static_assert(sizeof(struct mold_header_wire) == 20, "MoldUDP64 1.00, Downstream Packet Header");
 
@@ -60,6 +60,9 @@ bool mold_next(struct bytes *message);
 /* Returns a message that mold_next will return later, MOLD_AHEAD_COUNT messages before at most, so that the caller can
  * fetch what the message needs. Call after each mold_next, until false: no further one is near. */
 bool mold_ahead(struct bytes *message);
+
+/* Returns the number of the message that mold_next will return next. */
+uint64_t mold_next_number(void);
 
 /* Makes the next stored datagram's messages due, when mold_next has returned false. Returns false if there is none:
  * the gap has ended, or the next one has begun. A caller that has no time may call later: mold_has_backlog. */

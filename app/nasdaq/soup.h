@@ -17,7 +17,7 @@ enum { SOUP_USER_BYTES = 6, SOUP_PASSWORD_BYTES = 10, SOUP_SESSION_BYTES = 10, S
 
 /* Begins each packet. */
 struct soup_head_wire {
-    uint16_t bytes; /* of what follows, big-endian */
+    uint16_t bytes; /* that follow, big-endian */
     uint8_t type;
 } __attribute__((packed));
 static_assert(sizeof(struct soup_head_wire) == 3, "SoupBinTCP 4.00 §2.1");
@@ -27,13 +27,13 @@ struct soup_login_wire {
     struct soup_head_wire head; /* 'L' */
     uint8_t user[SOUP_USER_BYTES], password[SOUP_PASSWORD_BYTES];
     uint8_t session[SOUP_SESSION_BYTES];
-    uint8_t sequence[SOUP_SEQUENCE_BYTES]; /* of the message that is asked for */
+    uint8_t sequence[SOUP_SEQUENCE_BYTES]; /* the message that is asked for */
 } __attribute__((packed));
 static_assert(sizeof(struct soup_login_wire) == 49, "SoupBinTCP 4.00 §2.3.1");
 
 struct soup_accepted_wire { /* after the head, 'A' */
     uint8_t session[SOUP_SESSION_BYTES];
-    uint8_t sequence[SOUP_SEQUENCE_BYTES]; /* of the next message */
+    uint8_t sequence[SOUP_SEQUENCE_BYTES]; /* the next message's */
 } __attribute__((packed));
 static_assert(sizeof(struct soup_accepted_wire) == 30, "SoupBinTCP 4.00 §2.2.1");
 

@@ -6,8 +6,13 @@
  * last: most changes are near the best, so they move little. The best of both sides stands in one line of its own for
  * each symbol, struct book_top.
  *
- * A message that contradicts the book, or finds it full, is dropped and counted. From then on the books may be wrong:
- * book_is_whole is false until book_clear_slice and a snapshot have rebuilt them. Nobody orders from such books. */
+ * A message that contradicts its symbol's book, or finds it full, is dropped and counted. From then on this book may be
+ * wrong; after a message of which nobody can say whose it is, all may be. Nobody orders from such books until a
+ * snapshot has rebuilt them: all, by book_clear_slice, or those alone that are in doubt, while the others go on:
+ *
+ *     book_set_aside_slice      until true: their orders are forgotten
+ *     book_take_aside           the snapshot's messages, then those of the feed that book_take has put aside since
+ *     book_take_back */
 #pragma once
 
 #include <stdbool.h>
@@ -25,6 +30,8 @@ enum {
     BOOK_CLEAR_SLICE_BYTES = 1 << 16, /* some 5 us */
 };
 
+enum { BOOK_ASIDE = -2 };
+
 enum book_side { BOOK_BUY, BOOK_SELL, BOOK_SIDE_COUNT };
 
 static inline enum book_side book_other(enum book_side side) { return side == BOOK_BUY ? BOOK_SELL : BOOK_BUY; }
@@ -34,6 +41,7 @@ struct book_top {
     _Alignas(64) uint32_t price[BOOK_SIDE_COUNT]; /* 0: no order on this side */
     uint64_t shares[BOOK_SIDE_COUNT];             /* at this price */
     uint32_t last_price;                          /* the last trade's; 0: none */
+    bool doubted;                                 /* this book may be wrong */
     bool trading;                                 /* the trading state is so, and no operational halt is on */
 };
 
@@ -42,7 +50,8 @@ struct book_top {
 void book_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count, uint32_t order_count_max,
                uint64_t secret);
 
-/* Takes one message of the feed. Returns the symbol whose best, last price or trading state has changed; -1: none. */
+/* Takes one message of the feed. Returns the symbol whose best, last price or trading state has changed; -1: none;
+ * BOOK_ASIDE: the message was not taken, for its book is being rebuilt. */
 int book_take(struct bytes message);
 
 /* Fetches the slot of a message that will come soon into the caches. The message may be of any kind, and malformed. */
@@ -69,14 +78,24 @@ struct book_order {
 /* Returns false if no book holds an order with the reference. */
 bool book_find(uint64_t reference, struct book_order *order);
 
-/* Returns false after a message that was dropped and that would have changed a book. */
+/* Returns false if a book is in doubt. */
 bool book_is_whole(void);
+/* Returns a bit for each symbol whose book is in doubt. */
+uint64_t book_doubts(void);
 /* Returns true between the feed's messages "start of market hours" and "end of market hours". */
 bool book_market_is_open(void);
 
 /* Forgets all orders, locates and states, a slice a call. Returns true when all is forgotten; until then no message may
  * be taken. */
 bool book_clear_slice(void);
+
+/* Sets the books that are in doubt aside, a slice a call, and forgets their orders. Returns true when all are
+ * forgotten. At least one must be in doubt. */
+bool book_set_aside_slice(void);
+/* Takes a message of a snapshot, or one that was put aside: if it is of a book that is set aside. */
+void book_take_aside(struct bytes message);
+/* Ends the rebuilding. The books are whole, unless a message has contradicted them again or `is_whole` is false. */
+void book_take_back(bool is_whole);
 
 /* Fetches the memory of the next message into the caches, and the slots of the references after the newest. */
 void book_warm(void);

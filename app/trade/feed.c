@@ -3,8 +3,6 @@
 #include "base/assert.h"
 #include "base/log.h"
 
-enum { SNAPSHOT_WAIT_S_MAX = 64 };
-
 HOT void feed_take_messages(uint64_t now_ns)
 {
     struct bytes message;
@@ -16,6 +14,8 @@ HOT void feed_take_messages(uint64_t now_ns)
             int symbol = book_take(message);
             if (symbol >= 0)
                 orders_consider((uint32_t)symbol, now_ns);
+            else if (__builtin_expect(symbol == BOOK_ASIDE, 0))
+                snapshot_keep(message);
         }
     } while (__builtin_expect(mold_has_backlog(), 0) && !trade_turn_is_over() && mold_advance());
 }
@@ -25,77 +25,6 @@ HOT void feed_take(enum mold_line line, struct bytes datagram, uint64_t now_ns)
     trade.counters.ticks++;
     if (mold_take(line, datagram, now_ns))
         feed_take_messages(now_ns);
-}
-
-/* ---- snapshots ---- */
-
-/* Ends a snapshot at the feed's message with which the books go on. After a malformed end it is loaded again. */
-static void snapshot_done(struct bytes message, uint64_t now_ns)
-{
-    const struct glimpse_end_wire *end = (const void *)message.data;
-    uint64_t sequence;
-    ASSERT(trade.snapshot.wanted && mold_is_lost());
-    trade.snapshot.wanted = false;
-    if (message.count != sizeof *end
-        || !soup_read_number((struct bytes){ end->sequence, sizeof end->sequence }, &sequence)) {
-        trade.counters.drop_snapshot++;
-        return;
-    }
-    trade.counters.snapshots++;
-    trade.doubted = false;
-    mold_resume(sequence, now_ns);
-    log_line("trade: the books have been rebuilt from a snapshot; the feed goes on at message %llu",
-             (unsigned long long)sequence);
-}
-
-void feed_take_snapshot(uint64_t now_ns)
-{
-    struct bytes message;
-    enum soup_event event;
-    while ((event = link_next(&trade.snapshot, &message, now_ns)) != SOUP_NOTHING) {
-        if (event == SOUP_NEW_SESSION && trade.snapshot.wanted) { /* the first message is missing */
-            trade.snapshot.wanted = false;
-            trade.counters.drop_snapshot++;
-        }
-        if (event != SOUP_MESSAGE || !trade.snapshot.wanted)
-            continue;
-        if (message.count > 0 && message.data[0] == 'G')
-            snapshot_done(message, now_ns);
-        else
-            book_take(message);
-    }
-}
-
-bool feed_is_clearing(uint64_t now_ns)
-{
-    return mold_is_lost() && trade_settings.snapshot.address != 0 && !trade.snapshot.wanted
-           && trade.snapshot.connection < 0 && now_ns >= trade.snapshot_due_ns;
-}
-
-void feed_watch_books(void)
-{
-    ASSERT(trade.snapshot_wait_s >= 1);
-    if (book_is_whole() || mold_is_lost() || mold_has_backlog() || trade_settings.snapshot.address == 0)
-        return;
-    mold_hold();
-    trade.doubted = true;
-}
-
-void feed_poll_snapshot(uint64_t now_ns)
-{
-    struct link *link = &trade.snapshot;
-    ASSERT(!link->wanted || mold_is_lost());
-    if (link->wanted && link->connection < 0 && link->since_ns != 0)
-        link->wanted = false; /* the connection broke: what it brought is not whole */
-    if (!feed_is_clearing(now_ns) || !book_clear_slice())
-        return;
-    if (now_ns - trade.snapshot_due_ns > SNAPSHOT_WAIT_S_MAX * NS_PER_S)
-        trade.snapshot_wait_s = 1;
-    trade.snapshot_due_ns = now_ns + trade.snapshot_wait_s * NS_PER_S;
-    trade.snapshot_wait_s = min_u64(2 * trade.snapshot_wait_s, SNAPSHOT_WAIT_S_MAX);
-    soup_forget(&link->soup);
-    link->wanted = true;
-    link->since_ns = 0;
 }
 
 /* ---- the lines ---- */
@@ -138,8 +67,8 @@ NOT_HOT void feed_watch(uint64_t now_ns)
                   : mold_is_lost()                 ? "a gap of the feed cannot be filled"
                   : heard_ns <= trade.caught_up_ns ? "the machine has stood still, and the feed's datagrams are old"
                   : !trade.feed_heard              ? "the feed is silent"
-                  : !book_is_whole()               ? "a message contradicts the books, or finds them full"
-                                                   : NULL;
+                  : book_doubts() == trade_all_symbols() ? "a message contradicts the books, or finds them full"
+                                                         : NULL;
     const bool of_feed = trouble != NULL;
     if (!of_feed && !ouch_is_sure())
         trouble = ouch_contradiction();

@@ -134,7 +134,7 @@ HOT bool orders_place(uint32_t symbol, enum book_side side, const struct strateg
     const struct risk_state state = {
         .stopped = trade.stopped,
         .feed_current = trade.feed_heard && mold_is_current(),
-        .book_whole = book_is_whole(),
+        .book_whole = !top->doubted,
         .market_open = book_market_is_open() && !ouch_day_is_over(),
         .symbol_trading = top->trading,
         .session_ready = link_is_up(&trade.orders) && ouch_is_ready(),
@@ -191,17 +191,20 @@ NOT_HOT void orders_consider_more(uint64_t now_ns)
             orders_consider(symbol, now_ns);
 }
 
-NOT_HOT void orders_cancel_all(uint64_t now_ns)
+NOT_HOT void orders_cancel(uint64_t now_ns)
 {
     uint32_t at = 0;
     const struct ouch_order *o;
-    ASSERT(trade.cancel_all);
+    ASSERT(trade.cancel_all || trade.cancel_symbols != 0);
     if (!link_is_up(&trade.orders) || !ouch_is_ready())
         return;
     while ((o = ouch_next_live(&at)) != NULL)
-        if (!cancel(o, now_ns))
+        if ((trade.cancel_all || trade.cancel_symbols & BIT(o->symbol)) && !cancel(o, now_ns))
             return;
-    trade.cancel_all = ouch_levels.open > 0;
+    trade.cancel_all = trade.cancel_all && ouch_levels.open > 0;
+    for (uint32_t i = 0; i < trade_settings.symbol_count; i++)
+        if (ouch_symbol(i)->open_shares[BOOK_BUY] + ouch_symbol(i)->open_shares[BOOK_SELL] == 0)
+            trade.cancel_symbols &= ~BIT(i);
 }
 
 NOT_HOT void orders_log_left_open(void)

@@ -1,8 +1,9 @@
 /* The trading program's state, and what each of its files does for those above it. The calls go down:
  *
- *     5 trade.c      the start, events, timers, turns, the way home
- *     4 rehearse.c   a made-up tick and its order
- *     3 feed.c       messages into the books, the lines' sources, snapshots, the feed's troubles
+ *     6 trade.c      the start, events, timers, turns, the way home
+ *     5 rehearse.c   a made-up tick and its order
+ *     4 feed.c       messages into the books, the lines' sources, the feed's troubles
+ *     3 snapshot.c   books that are rebuilt, all or some
  *     2 orders.c     the strategy's orders, through the limits, to the exchange; the orders' session
  *     1 shown.c      the state; statistics, profit and loss */
 #pragma once
@@ -31,8 +32,8 @@ enum {
 
 /* clang-format off */
 #define TRADE_COUNTERS(X) \
-    X(turns) X(events) X(ticks) X(orders) X(waited) X(feed_losses) X(snapshots) X(stops_loss) X(stops_rejects) \
-    X(drop_stranger) X(drop_source) X(drop_snapshot)
+    X(turns) X(events) X(ticks) X(orders) X(waited) X(feed_losses) X(snapshots) X(doubts) X(stops_loss) \
+    X(stops_rejects) X(drop_stranger) X(drop_source) X(drop_snapshot) X(drop_kept_full)
 /* The first four are 0 or 1; profit and loss of the day in units of 0.0001, one of them 0. */
 #define TRADE_SWITCHES(X) X(stopped) X(feed_current) X(session_ready) X(market_open) X(profit) X(loss)
 /* clang-format on */
@@ -41,6 +42,7 @@ extern struct trade {
     /* A tick touches the first lines. */
     _Alignas(64) strategy *strategy; /* NULL: nothing is ordered */
     bool stopped, feed_heard, cancel_all;
+    uint64_t cancel_symbols;      /* a bit for each symbol whose orders are being cancelled */
     bool rehearses;               /* nothing is noted, and no order that stands is touched */
     enum program_verdict verdict; /* the way home has begun */
     uint64_t dirty;               /* a bit for each symbol that the strategy looks at later */
@@ -52,7 +54,10 @@ extern struct trade {
     uint64_t names[BOOK_SYMBOL_COUNT_MAX]; /* the symbols, as they stand in messages */
     struct link orders, snapshot;
     uint64_t snapshot_due_ns, snapshot_wait_s; /* the next load, and the time from it to the one after */
-    bool doubted;                              /* the books are rebuilt because a message contradicted them */
+    bool doubted;                              /* all books are rebuilt because a message contradicted them */
+    bool heals;                                /* the snapshot is for the books alone that are set aside */
+    uint64_t heals_from;                       /* the feed's number after the snapshot; 0: not known yet */
+    uint64_t doubts_said;                      /* a bit for each symbol whose doubt was said */
     uint64_t rate_ns[RISK_RATE_MAX];           /* when the latest orders left */
     uint32_t rate_next;
     struct {
@@ -134,9 +139,9 @@ bool orders_place(uint32_t symbol, enum book_side side, const struct strategy_or
 void orders_consider(uint32_t symbol, uint64_t now_ns);
 /* Lets the strategy look at the symbols that it could not look at before, until the turn is over. */
 void orders_consider_more(uint64_t now_ns);
-/* Asks to cancel all live orders, as many as can leave now. Nothing is ordered until none is left: a cancellation that
- * the exchange rejects is asked for again. */
-void orders_cancel_all(uint64_t now_ns);
+/* Asks to cancel all live orders, or those of some symbols, as many as can leave now. Nothing is ordered until none is
+ * left: a cancellation that the exchange rejects is asked for again. */
+void orders_cancel(uint64_t now_ns);
 /* Takes what the exchange has sent over the orders' connection. */
 void orders_take_responses(uint64_t now_ns);
 /* Asks for the next reference after a login, and notes when all is known. After a start the exchange repeats the whole
@@ -144,6 +149,21 @@ void orders_take_responses(uint64_t now_ns);
 void orders_poll_session(uint64_t now_ns);
 /* Logs each order that stays open when the program ends: somebody has to look after it. */
 void orders_log_left_open(void);
+
+/* ---- snapshot.c ---- */
+
+/* Takes what the snapshot server has sent. */
+void snapshot_take(uint64_t now_ns);
+/* Returns true if books are to be forgotten before a snapshot is loaded: a gap cannot be filled, or books are in doubt,
+ * and no snapshot is being loaded. */
+bool snapshot_is_due(uint64_t now_ns);
+/* Forgets the books and then loads a snapshot: of all when the feed has a gap that cannot be filled, else of those that
+ * are in doubt. The pauses between two loads double up to a minute, until the books have been whole for that time. */
+void snapshot_poll(uint64_t now_ns);
+/* Keeps a message of the feed whose book is being rebuilt. */
+void snapshot_keep(struct bytes message);
+/* Says which books have come into doubt, and cancels their orders. Holds the feed when all have. */
+void snapshot_watch_books(void);
 
 /* ---- feed.c ---- */
 
@@ -163,15 +183,6 @@ void feed_take(enum mold_line line, struct bytes datagram, uint64_t now_ns);
 void feed_take_messages(uint64_t now_ns);
 /* Asks the rerequest server for the messages that are missing. */
 void feed_rerequest(uint64_t now_ns);
-/* Takes what the snapshot server has sent. */
-void feed_take_snapshot(uint64_t now_ns);
-/* Returns true if the books are to be forgotten: a gap cannot be filled, and no snapshot is being loaded. */
-bool feed_is_clearing(uint64_t now_ns);
-/* Rebuilds the books when the feed has a gap that cannot be filled: forgets them, then loads a snapshot. The pauses
- * between two loads double up to a minute, until the books have been whole for that time. */
-void feed_poll_snapshot(uint64_t now_ns);
-/* Holds the feed when a message has contradicted the books, so that a snapshot rebuilds them. */
-void feed_watch_books(void);
 /* Notes what keeps the strategy from looking after its orders, and cancels them. */
 void feed_watch(uint64_t now_ns);
 

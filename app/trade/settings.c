@@ -134,7 +134,7 @@ static const struct setting rows[] = {
     { "symbols", SETTING_CUSTOM, .set = set_symbols, .required = true, .noun = "up to 64 symbols with commas",
       .help = "the books that are kept; the status page shows the first 16" },
     { "orders.max", SETTING_NUMBER, AT(order_count_max), .min = 1024, .max = BOOK_ORDER_COUNT_MAX, .initial = "1048576",
-      .noun = "a number of orders", .help = "that all books together hold; if there are more, nothing is ordered" },
+      .noun = "a number of orders", .help = "that all books together hold; symbols with more are not traded" },
     { "gap.wait", SETTING_TIME, AT(gap_wait_ns), .max = NS_PER_S, .initial = "500us",
       .help = "how long a gap waits for the other line before it is rerequested" },
     { "feed.timeout", SETTING_TIME, AT(feed_timeout_ns), .min = NS_PER_MS, .initial = "3",

@@ -101,7 +101,7 @@ NOT_HOT static void take_other_event(const struct transport_event *event, uint64
         orders_take_responses(now_ns);
     } else if (!is_datagram && event->connection == trade.snapshot.connection) {
         link_event(&trade.snapshot, event, now_ns);
-        feed_take_snapshot(now_ns);
+        snapshot_take(now_ns);
     } else {
         service_event(event, now_ns);
     }
@@ -136,7 +136,7 @@ NOT_HOT static void poll_timers(uint64_t now_ns)
     link_poll(&trade.orders, now_ns);
     link_poll(&trade.snapshot, now_ns);
     orders_poll_session(now_ns);
-    feed_watch_books();
+    snapshot_watch_books();
     feed_watch(now_ns);
     orders_watch_limits();
     if (now_ns >= trade.next_reconsider_ns) {
@@ -175,12 +175,12 @@ __attribute__((noinline)) static enum program_verdict idle_turn(unsigned events,
     if (mold_has_backlog() && mold_advance()) /* at least one datagram a turn, however much the events have taken */
         feed_take_messages(now_ns);
     feed_rerequest(now_ns);
-    if (trade.cancel_all)
-        orders_cancel_all(now_ns);
+    if (trade.cancel_all || trade.cancel_symbols != 0)
+        orders_cancel(now_ns);
     if (trade.dirty != 0 && trade_is_armed())
         orders_consider_more(now_ns);
     orders_prepare();
-    feed_poll_snapshot(now_ns);
+    snapshot_poll(now_ns);
     enum program_verdict verdict = service_poll(events == 0, now_ns);
     if (now_ns >= trade.next_poll_ns)
         poll_timers(now_ns);
@@ -215,7 +215,7 @@ HOT enum program_verdict trade_turn(uint64_t now_ns)
 
 uint64_t trade_next_deadline_ns(uint64_t now_ns)
 {
-    bool works = mold_has_backlog() || feed_is_clearing(now_ns)
+    bool works = mold_has_backlog() || snapshot_is_due(now_ns)
                  || (trade.dirty != 0 && trade_is_armed() && mold_is_current());
     if (works)
         return now_ns;

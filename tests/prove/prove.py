@@ -76,7 +76,7 @@ PROOFS = {
     "nasdaq_soup": ("SoupBinTCP packets", "app/nasdaq/soup.c base/text.c", "packet:5000",
                    ("-eva-slevel", "300", "-eva-split-return-function",
                     "give:0,soup_next:0:1,take_packet:0:1,next_packet:0,gather:0,text_number:0,soup_read_number:0")),
-    "trade_book": ("ITCH messages", "app/trade/book.c app/nasdaq/itch.c", "malformed:5000",
+    "trade_book": ("ITCH messages", "app/trade/book.c app/trade/book_tables.c app/nasdaq/itch.c", "malformed:5000",
                    ("-eva-slevel", "60", "-eva-split-return-function", "level_add:0,order_add:0")),
     "trade_ouch": ("OUCH responses", "app/trade/ouch.c app/trade/ouch_responses.c", "orders_any:1000",
                    ("-eva-slevel", "20", "-eva-plevel", "400", "-eva-split-return-function", "has_length:0")),

@@ -7,6 +7,7 @@
 #include "tests/prove/include/assume.h"
 
 #include "app/trade/book.c"
+#include "app/trade/book_tables.c"
 
 enum { SYMBOL_COUNT = 2, ORDER_COUNT = 8 };
 static const uint8_t names[SYMBOL_COUNT][ITCH_STOCK_BYTES] = { { 'A', 'A', 'A', 'A', ' ', ' ', ' ', ' ' },

@@ -222,6 +222,47 @@ TEST(side_holds_its_levels_and_no_more)
     add(77777, 'S', 1, PRICE - 1);
     assert_int_equal(book_counters.drop_levels_full, 1);
     assert_top(0, 0, PRICE, 1);
+    assert_int_equal(book_doubts(), BIT(0)); /* the other symbol goes on */
+}
+
+/* The other symbol's orders go meanwhile, which moves orders to slots that were looked at. */
+TEST(book_in_doubt_is_rebuilt_while_the_other_goes_on)
+{
+    for (int round = 0; round < 50; round++) {
+        book_init(names, 2, ORDERS_MAX, random_next());
+        take(itch_directory(m, LOCATE_A, "AAAA"));
+        take(itch_directory(m, LOCATE_B, "BB"));
+        for (uint64_t i = 0; i < ORDERS_MAX; i++)
+            take(itch_add(m, i % 2 == 0 ? LOCATE_A : LOCATE_B, i, 'B', 1, PRICE + (uint32_t)i));
+        take(itch_reduce(m, ITCH_DELETE, LOCATE_A, 77777, 0));
+        assert_int_equal(book_doubts(), BIT(0));
+        uint64_t gone = 1;
+        for (; !book_set_aside_slice(); gone += 2) {
+            take(itch_reduce(m, ITCH_DELETE, LOCATE_B, gone, 0));
+            assert_int_equal(add(66666, 'B', 1, PRICE), BOOK_ASIDE);
+        }
+        assert_int_equal(book_levels.orders_used, (ORDERS_MAX - gone + 1) / 2);
+        book_check();
+        assert_top(0, 0, 0, 0);
+        book_take_aside((struct bytes){ m, itch_add(m, LOCATE_B, 5, 'B', 1, PRICE) }); /* as it is in the book */
+        book_take_aside((struct bytes){ m, itch_add(m, LOCATE_A, 4, 'B', 10, PRICE) });
+        assert_top(PRICE, 10, 0, 0);
+        book_take_back(round % 2 == 0);
+        assert_int_equal(book_doubts(), round % 2);
+        assert_int_equal(add(6, 'B', 10, PRICE), 0);
+    }
+}
+
+TEST(book_that_is_contradicted_while_it_is_rebuilt_stays_in_doubt)
+{
+    take(itch_reduce(m, ITCH_DELETE, LOCATE_A, 77777, 0));
+    for (int malformed = 0; malformed < 2; malformed++) {
+        while (!book_set_aside_slice())
+            continue;
+        book_take_aside((struct bytes){ m, itch_reduce(m, ITCH_DELETE, LOCATE_A, 77777, 0) - (uint32_t)malformed });
+        book_take_back(true);
+        assert_int_equal(book_doubts(), BIT(0));
+    }
 }
 
 /* Fills half of the slots with references of a stranger, who knows the code and not the secret. They are neighbours, or

@@ -37,7 +37,7 @@ $(foreach name,$(PROGRAMS),$(if $(UNIT_EXTRA_$(name)_test),,\
 	$(eval UNIT_EXTRA_$(name)_test := $(wildcard app/$(name)/*.c) $(FAKE_TRANSPORT))))
 UNIT_EXTRA_rehearsal_test := tests/lib/netdev_memory.c tests/lib/frame_pool.c
 $(foreach part,book ouch risk,$(eval UNIT_EXTRA_trade_$(part)_test := \
-	$(addprefix app/trade/,book.c join.c ouch.c ouch_responses.c risk.c settings.c take.c)))
+	$(addprefix app/trade/,book.c book_tables.c join.c ouch.c ouch_responses.c risk.c settings.c take.c)))
 UNIT_EXTRA_memory_map_test := kernel/memory/map.c
 UNIT_EXTRA_blackbox_test := kernel/rescue/blackbox.c
 UNIT_EXTRA_console_test := kernel/rescue/console.c
@@ -88,7 +88,7 @@ NEEDS_unit := $(or $(strip $(UNIT_CHOSEN)),$(UNIT_TESTS) $(TSAN_TESTS))
 # The image, and the objects of the other programs.
 NEEDS_structure := $(BUILD)/peregrine.elf $(patsubst %.c,$(OBJECTS)/%.o,$(wildcard app/*/*.c))
 BOOK_ROWS := $(BUILD)/host/tests/exchange/book_rows
-$(BOOK_ROWS): $(patsubst %,$(BUILD)/host/%.o,tests/exchange/book_rows app/trade/book) $(HOST_LIBRARY)
+$(BOOK_ROWS): $(patsubst %,$(BUILD)/host/%.o,tests/exchange/book_rows app/trade/book app/trade/book_tables) $(HOST_LIBRARY)
 	$(CC) -o $@ $^
 NEEDS_exchange_slow := $(call linux_program,trade) $(REPLAY) $(BOOK_ROWS)
 NEEDS_tools := $(BUILD)/peregrine.elf $(LOAD)

@@ -1,0 +1,163 @@
+#include "app/trade/parts.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+
+enum {
+    WAIT_S_MAX = 64,
+    KEPT_COUNT_MAX = 1 << 14, /* messages of the feed whose books are being rebuilt */
+    KEPT_BYTES_MAX = 50,      /* ITCH 5.0: the longest message */
+    KEPT_SLICE = 256,         /* taken in a turn: some 20 us */
+};
+
+static struct {
+    uint32_t count, taken;
+    bool full;
+    struct kept {
+        uint64_t number;
+        uint8_t bytes, data[KEPT_BYTES_MAX];
+    } messages[KEPT_COUNT_MAX];
+} kept;
+
+void snapshot_keep(struct bytes message)
+{
+    const uint64_t number = mold_next_number() - 1;
+    if (!trade.snapshot.wanted && trade.heals_from == 0)
+        return;
+    if (kept.count == KEPT_COUNT_MAX) {
+        trade.counters.drop_kept_full += !kept.full;
+        kept.full = true;
+        return;
+    }
+    ASSERT(message.count <= KEPT_BYTES_MAX);
+    struct kept *k = &kept.messages[kept.count++];
+    k->number = number;
+    k->bytes = (uint8_t)message.count;
+    memcpy(k->data, message.data, message.count);
+}
+
+/* Ends the rebuilding of the books that are set aside. */
+static void heal_end(bool is_whole)
+{
+    ASSERT(trade.heals);
+    trade.snapshot.wanted = trade.heals = false;
+    trade.heals_from = 0;
+    trade.counters.snapshots += is_whole;
+    book_take_back(is_whole);
+}
+
+/* Takes messages of the feed that came during the load, once the feed has reached the snapshot. */
+static void heal_more(void)
+{
+    ASSERT(trade.heals_from != 0);
+    if (kept.full || mold_next_number() < trade.heals_from) {
+        if (kept.full)
+            heal_end(false);
+        return;
+    }
+    for (uint32_t i = 0; i < KEPT_SLICE && kept.taken < kept.count; i++) {
+        const struct kept *k = &kept.messages[kept.taken++];
+        if (k->number >= trade.heals_from)
+            book_take_aside((struct bytes){ k->data, k->bytes });
+    }
+    if (kept.taken == kept.count)
+        heal_end(true);
+}
+
+/* Ends a snapshot at the feed's message with which the books go on. After a malformed end it is loaded again. */
+static void done(struct bytes message, uint64_t now_ns)
+{
+    const struct glimpse_end_wire *end = (const void *)message.data;
+    uint64_t number;
+    ASSERT(trade.snapshot.wanted);
+    trade.snapshot.wanted = false;
+    if (message.count != sizeof *end
+        || !soup_read_number((struct bytes){ end->sequence, sizeof end->sequence }, &number)) {
+        trade.counters.drop_snapshot++;
+        if (trade.heals)
+            heal_end(false);
+    } else if (trade.heals) {
+        trade.heals_from = number;
+    } else {
+        trade.counters.snapshots++;
+        trade.doubted = false;
+        mold_resume(number, now_ns);
+        log_line("trade: the books have been rebuilt from a snapshot; the feed goes on at message %llu",
+                 (unsigned long long)number);
+    }
+}
+
+void snapshot_take(uint64_t now_ns)
+{
+    struct bytes message;
+    enum soup_event event;
+    while ((event = link_next(&trade.snapshot, &message, now_ns)) != SOUP_NOTHING) {
+        if (event == SOUP_NEW_SESSION && trade.snapshot.wanted) { /* the first message is missing */
+            trade.counters.drop_snapshot++;
+            trade.snapshot.wanted = false;
+            if (trade.heals)
+                heal_end(false);
+        }
+        if (event != SOUP_MESSAGE || !trade.snapshot.wanted)
+            continue;
+        if (message.count > 0 && message.data[0] == 'G')
+            done(message, now_ns);
+        else if (trade.heals)
+            book_take_aside(message);
+        else
+            book_take(message);
+    }
+}
+
+bool snapshot_is_due(uint64_t now_ns)
+{
+    const bool heals = !book_is_whole() && book_doubts() != trade_all_symbols();
+    return (mold_is_lost() || heals) && trade_settings.snapshot.address != 0 && !trade.snapshot.wanted
+           && trade.heals_from == 0 && trade.snapshot.connection < 0 && now_ns >= trade.snapshot_due_ns;
+}
+
+void snapshot_watch_books(void)
+{
+    const uint64_t doubts = book_doubts(), before = trade.doubts_said;
+    for (uint32_t i = 0; i < trade_settings.symbol_count; i++)
+        if ((doubts ^ before) & BIT(i))
+            log_line("trade: %.8s: %s", (const char *)trade_settings.symbols[i],
+                     doubts & BIT(i) ? "a message contradicts its book, or finds it full: it is not traded"
+                                     : "its book is whole");
+    trade.doubts_said = doubts;
+    trade.dirty |= before & ~doubts;
+    trade.counters.doubts += (doubts & ~before) != 0;
+    trade.cancel_symbols |= trade_settings.cancel_on_loss ? doubts & ~before : 0;
+    ASSERT(trade.snapshot_wait_s >= 1);
+    if (doubts != trade_all_symbols() || trade.heals || mold_is_lost() || mold_has_backlog()
+        || trade_settings.snapshot.address == 0)
+        return;
+    mold_hold();
+    trade.doubted = true;
+}
+
+void snapshot_poll(uint64_t now_ns)
+{
+    struct link *link = &trade.snapshot;
+    ASSERT(trade.heals || !link->wanted || mold_is_lost());
+    if (link->wanted && link->connection < 0 && link->since_ns != 0)
+        link->wanted = false; /* the connection broke: what it brought is not whole */
+    if (trade.heals && (mold_is_lost() || (!link->wanted && trade.heals_from == 0)))
+        heal_end(false);
+    if (trade.heals_from != 0)
+        heal_more();
+    if (!snapshot_is_due(now_ns) || !(mold_is_lost() ? book_clear_slice() : book_set_aside_slice()))
+        return;
+    if (now_ns - trade.snapshot_due_ns > WAIT_S_MAX * NS_PER_S)
+        trade.snapshot_wait_s = 1;
+    trade.snapshot_due_ns = now_ns + trade.snapshot_wait_s * NS_PER_S;
+    trade.snapshot_wait_s = min_u64(2 * trade.snapshot_wait_s, WAIT_S_MAX);
+    trade.heals = !mold_is_lost();
+    kept.count = kept.taken = 0;
+    kept.full = false;
+    soup_forget(&link->soup);
+    link->wanted = true;
+    link->since_ns = 0;
+}
