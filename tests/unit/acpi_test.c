@@ -391,6 +391,56 @@ TEST(acpi_fadt_of_version_1_has_a_timer_of_24_bits_and_no_reset_register)
     assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_NONE);
 }
 
+TEST(acpi_fields_of_the_fadt_count_if_it_reaches_so_far)
+{
+    memory[FADT + FADT_CENTURY] = 0x32;
+    store_le32(memory + FADT + FADT_DSDT, 0);
+    store_le64(memory + FADT + FADT_X_DSDT, DSDT);
+    static const char method[] = "_CBA\0\xa4\x0c\0\0\0\xe0............";
+    memcpy(memory + DSDT + 36, method, sizeof method - 1);
+    table_put(DSDT, "DSDT", 36 + sizeof method - 1);
+    table_put(MCFG, "NONE", 36);
+    for (uint32_t bytes = FADT_DSDT; bytes <= FADT_X_DSDT + 8; bytes++) {
+        table_put(FADT, "FACP", bytes);
+        acpi_init(&boot, 0);
+        assert_int_equal(acpi_rtc_century(), bytes > FADT_CENTURY ? 0x32 : 0);
+        assert_int_equal(acpi_ecam_count(), bytes == FADT_X_DSDT + 8); /* _CBA stands for the missing MCFG */
+    }
+    assert_int_equal(acpi_ecam(0)->base, 0xe0000000);
+    assert_int_equal(acpi_ecam(0)->bus_last, 255);
+    store_le64(memory + FADT + FADT_X_DSDT, 0);
+    store_le32(memory + FADT + FADT_DSDT, DSDT);
+    for (uint32_t bytes = FADT_DSDT; bytes <= FADT_DSDT + 4; bytes++) {
+        table_put(FADT, "FACP", bytes);
+        acpi_init(&boot, 0);
+        assert_int_equal(acpi_ecam_count(), bytes == FADT_DSDT + 4);
+    }
+}
+
+TEST(acpi_timer_line_belongs_to_the_io_apic_below_it)
+{
+    static const uint8_t lines[][2] = { { 0, 0 }, { 23, 23 }, { 24, 0 }, { 26, 2 } }; /* a line, and its pin */
+    struct acpi_timer_line line;
+    for (size_t i = 0; i < ARRAY_COUNT(lines); i++) {
+        memory[MADT + MADT_ENTRIES + 42 + 4] = lines[i][0];
+        acpi_init(&boot, 0);
+        assert_true(acpi_timer_line(&line));
+        assert_int_equal(line.ioapic, lines[i][0] < 24 ? 0xfec00000 : 0xfec01000);
+        assert_int_equal(line.pin, lines[i][1]);
+    }
+}
+
+TEST(acpi_cpus_beyond_the_bound_are_left_out)
+{
+    for (uint32_t i = 0; i <= ACPI_CPU_COUNT_MAX; i++)
+        memcpy(memory + MADT + MADT_ENTRIES + i * 8, (uint8_t[]){ 0, 8, 0, (uint8_t)(i + 1), 1, 0, 0, 0 }, 8);
+    table_put(MADT, "APIC", MADT_ENTRIES + 8 * (ACPI_CPU_COUNT_MAX + 1));
+    acpi_init(&boot, 0);
+    assert_int_equal(acpi_cpu_count(), ACPI_CPU_COUNT_MAX);
+    assert_int_equal(acpi_cpu_apic_id(ACPI_CPU_COUNT_MAX - 1), ACPI_CPU_COUNT_MAX);
+    assert_int_equal(acpi_cpu_apic_id(ACPI_CPU_COUNT_MAX), 0);
+}
+
 TEST(acpi_registers_in_memory_are_reported_as_memory)
 {
     uint32_t bits;

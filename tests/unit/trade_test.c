@@ -2,6 +2,7 @@
  * everything that must keep an order back. */
 #include <stdio.h>
 
+#include "app/nasdaq/link.h"
 #include "app/nasdaq/mold.h"
 #include "app/nasdaq/soup.h"
 #include "app/program.h"
@@ -1012,6 +1013,18 @@ TEST(refused_login_waits_and_is_said)
     assert_int_equal(fake.connect_count, attempts + 1);
 }
 
+TEST(connection_without_an_answer_is_given_up_and_said_once)
+{
+    start("strategy=take take.buy=100");
+    uint64_t at = log_end();
+    pass(5 * NS_PER_MS);
+    uint32_t attempts = fake.connect_count;
+    pass(3 * (LINK_CONNECT_NS + LINK_RETRY_NS));
+    assert_in_range(fake.connect_count - attempts, 3, 3);
+    assert_true(is_logged(&at, "no answer to the connection request"));
+    assert_false(is_logged(&at, "no answer to the connection request"));
+}
+
 TEST(heartbeats_keep_the_session_and_silence_ends_it)
 {
     pass(1100 * NS_PER_MS);
@@ -1155,6 +1168,7 @@ TEST(contradiction_of_all_books_is_healed_by_a_snapshot)
     uint64_t at = log_end();
     feed(itch_add(m, LOCATE, 999, 'B', 1, PRICE) - 1);
     pass(2 * NS_PER_MS);
+    assert_int_equal(counter("mold.holds"), 1);
     assert_true(mold_is_lost() && is_logged(&at, "a message contradicts the books, and a snapshot is awaited"));
     trigger(60); /* the next message waits for the snapshot */
     int id = await_snapshot();

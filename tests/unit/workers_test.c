@@ -205,3 +205,23 @@ TEST(no_other_cpu_gets_the_stack_of_one_that_is_lost)
     assert_int_equal(start(2), 0);
     assert_int_equal(machine.started[2], 0);
 }
+
+TEST(worker_that_does_not_hear_an_nmi_is_deaf_after_the_wait)
+{
+    CPUS(0, 5);
+    assert_int_equal(start(1), 1);
+    uint64_t begin_us = machine.us;
+    failing = has_failed = false;
+    assert_null(workers_failed());
+    workers_stop(1);
+    assert_int_equal(machine.us - begin_us, DEAF_WAIT_US);
+    assert_non_null(workers_failed());
+    assert_true(workers_failed()->is_deaf);
+    assert_int_equal(workers_failed()->apic_id, 5);
+    workers_stop(1); /* it has failed already */
+    assert_int_equal(machine.us - begin_us, DEAF_WAIT_US);
+    has_failed = false; /* another one is about to write its failure */
+    workers_stop(1);
+    assert_null(workers_failed());
+    failing = false;
+}
