@@ -2,9 +2,9 @@
  * app/service/, and no program. A folder app/NAME/ with a program.c, which defines `program`, is a program:
  * `make PROGRAM=NAME`.
  *
- * A program sees the network through net/transport.h, the other CPUs through app/work.h, and what every program has
- * through app/service/service.h. Idle time rehearses its answers: app/service/rehearsal.h. Its memory is static: the
- * linker counts it. It knows no device, no operating system, and no clock but the one that it is handed. */
+ * A program sees the network through net/transport.h, the other CPUs through app/service/work.h, and what every program
+ * has through app/service/service.h. Idle time rehearses its answers: app/service/rehearsal.h. Its memory is static:
+ * the linker counts it. It knows no device, no operating system, and no clock but the one that it is handed. */
 #pragma once
 
 #include <stdbool.h>

@@ -13,7 +13,7 @@
 #include "app/service/start.h"
 #include "app/service/stats.h"
 #include "app/service/status_page.h"
-#include "app/work.h"
+#include "app/service/work.h"
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/trace.h"

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "app/service/settings.h"
-#include "app/work.h"
+#include "app/service/work.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/log.h"

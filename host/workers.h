@@ -1,4 +1,4 @@
-/* The workers of app/work.h on Linux: threads, each pinned to a CPU. */
+/* The workers of app/service/work.h on Linux: threads, each pinned to a CPU. */
 #pragma once
 
 #include <stdbool.h>

@@ -7,7 +7,7 @@
 #include "app/service/start.h"
 #include "app/service/stats.h"
 #include "app/service/status_page.h"
-#include "app/work.h"
+#include "app/service/work.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/format.h"
@@ -42,7 +42,7 @@
 #include "kernel/time/clock.h"
 #include "kernel/time/sleep.h"
 #include "kernel/time/wall_clock.h"
-#include "net/pcapng.h"
+#include "net/capture/pcapng.h"
 #include "net/settings.h"
 
 enum {

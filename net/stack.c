@@ -170,7 +170,7 @@ size_t net_input(struct net_stack *stack, uint64_t now_ns)
     struct frame frame;
     for (; count < NET_INPUT_FRAMES_MAX && stack->ip.device->ops->rx_borrow(stack->ip.device, &frame); count++) {
         net_input_frame(stack, &frame, now_ns);
-        ASSERT(stack->borrowed.connection < 0); /* only net/transport_own.c asks for payload in place */
+        ASSERT(stack->borrowed.connection < 0); /* only net/own/transport.c asks for payload in place */
         stack->ip.device->ops->rx_release(stack->ip.device, &frame);
     }
     return count;

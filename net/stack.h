@@ -10,7 +10,7 @@
  *     net_idle(stack, now);       -- acknowledgements, timers, ARP, DHCP; call when nothing else is to be done
  *     net_next_deadline_ns(stack);         -- when net_idle next has a timer to run
  *
- * The application of the kernel includes net/transport.h alone; net/transport_own.c implements that interface with
+ * The application of the kernel includes net/transport.h alone; net/own/transport.c implements that interface with
  * this stack. */
 #pragma once
 

@@ -1,14 +1,14 @@
-/* Chains of SHA-256: requests with rounds=N > 1, worked on in slices on all CPUs (app/work.h). Every other slice is
- * that of the chains with the fewest rounds left, so that a short one does not wait for long ones. The slices between
- * are those of the oldest chains, so that a long one is not starved. Several run side by side where a CPU does that
- * faster. */
+/* Chains of SHA-256: requests with rounds=N > 1, worked on in slices on all CPUs (app/service/work.h). Every other
+ * slice is that of the chains with the fewest rounds left, so that a short one does not wait for long ones. The slices
+ * between are those of the oldest chains, so that a long one is not starved. Several run side by side where a CPU does
+ * that faster. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "app/work.h"
+#include "app/service/work.h"
 
 struct chain_job;
 

@@ -1,4 +1,4 @@
-/* Runs of bodies that other CPUs take (app/work.h). Knows no connection.
+/* Runs of bodies that other CPUs take (app/service/work.h). Knows no connection.
  *
  * Most methods take a body from its first byte to its last one, so one run of a body is out at a time. A method with
  * parts takes any number of them at once, on the workers and on the loop's CPU. Whichever ends first, the parts are
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "app/digest/method.h"
-#include "app/work.h"
+#include "app/service/work.h"
 #include "base/bytes.h"
 
 struct piece;

@@ -10,7 +10,7 @@
 #include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/stats.h"
-#include "app/work.h"
+#include "app/service/work.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/hot_section.h"

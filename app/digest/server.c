@@ -7,7 +7,7 @@
 #include "app/digest/settings.h"
 #include "app/digest/variants.h"
 #include "app/service/stats.h"
-#include "app/work.h"
+#include "app/service/work.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/hot_section.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "app/digest/method.h"
-#include "app/work.h"
+#include "app/service/work.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/cycles.h"

@@ -14,7 +14,7 @@ struct digest_variants {
     /* By method. */
     const char *names[METHOD_COUNT];
     uint32_t slice_bytes[METHOD_COUNT];     /* bytes of a body in a slice */
-    uint32_t given_bytes_min[METHOD_COUNT]; /* from which on a worker takes them (app/work.h) */
+    uint32_t given_bytes_min[METHOD_COUNT]; /* from which on a worker takes them (app/service/work.h) */
 };
 extern struct digest_variants digest_variants;
 

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "net/capture.h"
+#include "net/capture/capture.h"
 #include "net/transport_path.h"
 
 void link_init(struct link *link, const char *name, const struct endpoint *to, const char *user, const char *password)

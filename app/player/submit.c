@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/secrets.h"
 #include "base/time.h"
-#include "net/capture.h"
+#include "net/capture/capture.h"
 #include "net/http/response.h"
 #include "net/transport_path.h"
 

@@ -13,8 +13,8 @@
 #include "base/siphash.h"
 #include "base/time.h"
 #include "base/trace.h"
-#include "net/capture.h"
-#include "net/pcapng.h"
+#include "net/capture/capture.h"
+#include "net/capture/pcapng.h"
 
 static_assert(sizeof(struct control_header_wire) == 8, "docs/control.md");
 static_assert(sizeof(struct control_hello_wire) == 64, "docs/control.md");

@@ -1,7 +1,7 @@
 #include "app/service/settings.h"
 
 #include "base/assert.h"
-#include "net/capture.h"
+#include "net/capture/capture.h"
 #include "net/settings.h"
 
 struct service_settings service_settings;

@@ -31,7 +31,7 @@ struct service_settings {
     uint16_t agent_port; /* the agent check's; 0: off */
     struct endpoint log; /* the receiver of app/service/syslog.h; address 0: none */
     enum service_wait wait;
-    uint32_t capture_bytes, capture_frames; /* net/capture.h; 0: off */
+    uint32_t capture_bytes, capture_frames; /* net/capture/capture.h; 0: off */
     bool capture_http;                      /* the status page has the capture */
     uint32_t cpus;                          /* CPUs or threads, the first among them; SERVICE_CPUS_ALL: all */
 };

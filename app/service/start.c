@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/secrets.h"
 #include "base/version.h"
-#include "net/capture.h"
+#include "net/capture/capture.h"
 #include "net/settings.h"
 #include "net/transport_path.h"
 

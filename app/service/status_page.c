@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "base/trace.h"
-#include "net/capture.h"
+#include "net/capture/capture.h"
 #include "net/http/request.h"
 
 enum state {

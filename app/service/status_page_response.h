@@ -8,7 +8,7 @@
 
 #include "app/service/metrics.h"
 #include "app/service/stats.h"
-#include "net/pcapng.h"
+#include "net/capture/pcapng.h"
 #include "net/transport.h"
 
 enum status_page_name { PAGE_PLAIN, PAGE_METRICS, PAGE_CAPTURE }; /* "/", "/metrics", "/capture" */

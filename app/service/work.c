@@ -1,4 +1,4 @@
-#include "app/work.h"
+#include "app/service/work.h"
 
 #include <string.h>
 

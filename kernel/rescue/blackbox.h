@@ -25,7 +25,8 @@ void blackbox_add_region(void *memory, size_t bytes);
 /* Sets the source of the statistics. */
 void blackbox_set_statistics(blackbox_line *line);
 
-/* Sets the source of the frames, if any are kept: net/pcapng.h's pcapng_record. They share the room with the log. */
+/* Sets the source of the frames, if any are kept: net/capture/pcapng.h's pcapng_record. They share the room with the
+ * log. */
 void blackbox_set_frames(blackbox_line *block);
 
 enum { BLACKBOX_BUILD_ID_BYTES = 16 };

@@ -13,7 +13,7 @@
  * because the stack takes one frame after the other. Nothing in the stack knows of the capture.
  *
  * The bound: a poll copies POLL_FRAMES_MAX sent frames. More wait for the next one, at most one for each buffer. */
-#include "net/capture.h"
+#include "net/capture/capture.h"
 
 #include <assert.h>
 #include <string.h>

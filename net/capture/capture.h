@@ -1,5 +1,5 @@
 /* The capture: the first bytes of the last frames of both directions, in a ring of fixed size. Each has its time and,
- * if the stack dropped it, the name of the counter that says why. net/pcapng.h writes them as a file.
+ * if the stack dropped it, the name of the counter that says why. net/capture/pcapng.h writes them as a file.
  *
  * capture_attach puts itself between the stack and the operations of a device (net/netdev.h). A device without it has
  * its own operations, so a capture that is off costs nothing. One that is on stores the time, the place and the length

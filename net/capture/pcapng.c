@@ -1,5 +1,5 @@
 /* draft-ietf-opsawg-pcapng, in the byte order of this machine: little endian. */
-#include "net/pcapng.h"
+#include "net/capture/pcapng.h"
 
 #include <assert.h>
 #include <string.h>

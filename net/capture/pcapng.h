@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/capture.h"
+#include "net/capture/capture.h"
 
 enum {
     PCAPNG_COMMENT_BYTES_MAX = 64,

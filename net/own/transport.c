@@ -23,12 +23,12 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "net/fast.h"
+#include "net/own/twin.h"
 #include "net/stack_state.h"
 #include "net/tcp/message.h"
 #include "net/tcp/seq.h"
 #include "net/tcp/table.h"
 #include "net/tcp/window.h"
-#include "net/twin.h"
 
 enum {
     OWN_CONNECTIONS = TRANSPORT_CONNECTION_COUNT_LIMIT,

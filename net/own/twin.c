@@ -1,4 +1,4 @@
-#include "net/twin.h"
+#include "net/own/twin.h"
 
 #include "net/ip/arp_wire.h"
 #include "net/ip/checksum.h"

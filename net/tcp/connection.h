@@ -169,7 +169,7 @@ struct tcp_connection {
     /* Identity. The key of the connection is in tcp.keys. */
     _Alignas(NET_STACK_ALIGN) uint8_t state; /* enum tcp_state */
     bool fin_received;                       /* rcv_nxt is past the peer's FIN; written by receive.c alone */
-    bool zero_copy;                          /* payload may be borrowed in place: net/transport_own.c */
+    bool zero_copy;                          /* payload may be borrowed in place: net/own/transport.c */
     bool timestamps_on;                      /* agreed in the SYNs; written by handshake.c alone */
     uint16_t index;
     uint16_t head_bytes; /* to the first payload byte; 0: no head; written by frame.c alone */

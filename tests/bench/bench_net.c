@@ -31,7 +31,7 @@
  * device. `rested` (burst-to-post and trade) then lets the loop turn for two milliseconds: the state of the caches a
  * while after another program has used them.
  *
- * With `captured` and `count-captured` a capture keeps 128 bytes of each frame (net/capture.h); the caches are warm. */
+ * With `captured` and `count-captured` a capture keeps 128 bytes of each frame (net/capture/); the caches are warm. */
 #define _GNU_SOURCE
 #include <gmp.h>
 #include <sched.h>
@@ -59,7 +59,7 @@
 #include "base/trace.h"
 #include "drivers/virtio/net.h"
 #include "host/platform.h"
-#include "net/capture.h"
+#include "net/capture/capture.h"
 #include "net/transport_path.h"
 #include "tests/bench/bench_peer.h"
 #include "tests/bench/bench_trade.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/assert.h"
-#include "net/capture.h"
+#include "net/capture/capture.h"
 
 enum { FAKE_CAPTURE_FRAMES = 32 };
 

@@ -38,7 +38,7 @@ bool frame_pool_rx_take(struct frame_pool *pool, struct frame *frame)
 }
 
 /* Returns a frame's sum, by FNV-1a; 0 for one with a VLAN tag. A capture copies all others when the stack gives them
- * back: net/capture.c. */
+ * back: net/capture/capture.c. */
 static uint64_t frame_sum(const struct frame *frame)
 {
     uint64_t sum = UINT64_C(0xcbf29ce484222325);

@@ -22,7 +22,7 @@ HERE = Path("tests/prove")
 PROCESSOR_SECONDS_MAX = 600
 
 SETTINGS = ("base/settings.c base/text.c base/format.c "
-            "app/player/settings.c app/service/settings.c kernel/settings.c net/settings.c net/capture.c")
+            "app/player/settings.c app/service/settings.c kernel/settings.c net/settings.c net/capture/capture.c")
 SETTINGS_SLEVELS = ("prove_state_begin:50,settings_begin:200,set_value:200,number_fits:10,"
                     "set_choice:50,set_text:200,set_endpoint:1000,set_endpoints:2000,"
                     "add_word:5000,text_skip:200,text_is:50,text_to_string:200,text_number:50,text_duration:2000,"

@@ -13,7 +13,7 @@ from workshop.vm import machine
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
-STACKS = ["lwip", "own"] if (ROOT / "net/transport_own.c").exists() else ["lwip"]
+STACKS = ["lwip", "own"] if (ROOT / "net/own/transport.c").exists() else ["lwip"]
 
 
 PROGRAMS = ROOT / os.environ.get("BUILD", "build") / "test/transport"

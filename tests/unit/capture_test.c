@@ -1,8 +1,8 @@
-/* net/capture.c over a device in memory, and its file, read back by a reader written from draft-ietf-opsawg-pcapng. */
+/* net/capture/ over a device in memory, and its file, read back by a reader written from draft-ietf-opsawg-pcapng. */
 #include "base/bytes.h"
 #include "base/log.h"
-#include "net/capture.h"
-#include "net/pcapng.h"
+#include "net/capture/capture.h"
+#include "net/capture/pcapng.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/test.h"
 

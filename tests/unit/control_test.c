@@ -5,7 +5,7 @@
 #include "base/hmac.h"
 #include "base/log.h"
 #include "base/siphash.h"
-#include "net/pcapng.h"
+#include "net/capture/pcapng.h"
 #include "tests/lib/fake_capture.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/random.h"

@@ -3,7 +3,7 @@
 
 #include "app/digest/chains.h"
 #include "app/digest/variants.h"
-#include "app/work.h"
+#include "app/service/work.h"
 #include "base/bytes.h"
 #include "tests/lib/test.h"
 

@@ -1,4 +1,4 @@
-/* app/service/rehearsal.c over our own stack, with its twin: net/twin.c. */
+/* app/service/rehearsal.c over our own stack, with its twin: net/own/twin.c. */
 #include "app/service/rehearsal.h"
 #include "app/service/settings.h"
 #include "base/counters.h"

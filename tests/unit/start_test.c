@@ -8,7 +8,7 @@
 #include "app/service/stats.h"
 #include "base/bytes.h"
 #include "base/time.h"
-#include "net/capture.h"
+#include "net/capture/capture.h"
 #include "net/settings.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/netdev_memory.h"

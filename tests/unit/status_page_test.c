@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/slowest.h"
-#include "net/pcapng.h"
+#include "net/capture/pcapng.h"
 #include "tests/lib/fake_capture.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/test.h"

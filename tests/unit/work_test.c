@@ -1,5 +1,5 @@
-/* app/work.h: jobs that one CPU gives to others and takes back, played by one thread and by three. */
-#include "app/work.h"
+/* app/service/work.h: jobs that one CPU gives to others and takes back, played by one thread and by three. */
+#include "app/service/work.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -66,7 +66,7 @@ UNIT_EXTRA_survey_test := app/survey/rows.c app/survey/echo.c $(FAKE_TRANSPORT)
 
 # Our stack as a library (host/library/peregrine_net.h). Only pnet_* is visible.
 NET_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/pic/%.o,$(wildcard host/library/*.c) \
-	$(filter-out net/transport_%.c net/twin.c net/settings.c $(CAPTURE_SOURCES) \
+	$(filter-out net/transport_%.c net/own/% net/settings.c $(CAPTURE_SOURCES) \
 		$(wildcard net/http/*.c) base/hot_section.c, \
 		$(NET_SOURCES_own) $(wildcard base/*.c)))
 $(BUILD)/pic/%.o: %.c

@@ -7,10 +7,10 @@ IMAGE := $(call image_folder,$(PROGRAM))
 OBJECTS ?= $(BUILD)/kernel
 
 # The implementations of the transport interface. The shared files serve both stacks.
-CAPTURE_SOURCES := net/capture.c net/pcapng.c
+CAPTURE_SOURCES := $(wildcard net/capture/*.c)
 NET_SHARED := $(wildcard net/http/*.c) $(CAPTURE_SOURCES) net/settings.c net/ip/dhcp.c net/ip/vlan.c net/ip/checksum.c \
 	net/transport_path.c
-NET_OWN := $(filter-out $(NET_SHARED),$(wildcard net/*.c net/ip/*.c net/tcp/*.c))
+NET_OWN := $(filter-out $(NET_SHARED),$(wildcard net/*.c net/ip/*.c net/own/*.c net/tcp/*.c))
 -include net/lwip/lwip.mk
 NET_SOURCES_own := $(NET_SHARED) $(NET_OWN)
 NET_SOURCES_lwip := $(NET_SHARED) $(LWIP_SOURCES)
@@ -48,7 +48,7 @@ OUR_SOURCES := $(filter-out net/lwip/%,$(wildcard image/*.c kernel/*.c kernel/*/
 	net/*/*.c app/*/*.c))
 FAST_SOURCES := $(shell grep -lE '\<HOT\>|"base/hot_section.h"' $(OUR_SOURCES)) \
 	$(filter-out %/settings.c,$(wildcard $(patsubst %,app/%/*.c,digest matcher survey time))) \
-	base/siphash.c kernel/libc.c net/capture.c $(wildcard kernel/rescue/selftest*.c)
+	base/siphash.c kernel/libc.c net/capture/capture.c $(wildcard kernel/rescue/selftest*.c)
 $(patsubst %.c,$(OBJECTS)/%.o,$(filter-out $(FAST_SOURCES),$(OUR_SOURCES))): KERNEL_CFLAGS += -Os
 
 # Other flags, other objects.

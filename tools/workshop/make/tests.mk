@@ -63,7 +63,7 @@ $(BUILD)/tsan/%.o: %.c
 	$(CC) $(COMMON) -O1 -fsanitize=thread $(if $(findstring clang,$(CC)),,-Wno-tsan) $(call cflags_of,$<) -c -o $@ $<
 TSAN_PAGE := $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/status_page_test.c $(FAKE_TRANSPORT) \
 	tests/lib/test.c $(wildcard app/service/status_page*.c) net/http/request.c app/service/metrics.c \
-	app/service/stats.c net/capture.c net/pcapng.c \
+	app/service/stats.c net/capture/capture.c net/capture/pcapng.c \
 	$(patsubst %,base/%.c,histogram slowest trace text format log))
 $(BUILD)/tsan/status_page_test: $(TSAN_PAGE)
 $(BUILD)/tsan/broadcast_ring_test: $(addprefix $(BUILD)/tsan/tests/,unit/broadcast_ring_test.o lib/test.o)

@@ -2,7 +2,7 @@
 # transport_objects TREE,STACK: the stack's objects in a build tree, with the hosted devices.
 TRANSPORT_HOST := $(wildcard tests/lib/frame_pool.c tests/lib/netdev_*.c)
 transport_objects = $(patsubst %.c,$(BUILD)/$1/%.o,$(wildcard base/*.c) $(NET_SOURCES_$2) $(TRANSPORT_HOST))
-TRANSPORT_STACKS := lwip $(if $(wildcard net/transport_own.c),own)
+TRANSPORT_STACKS := lwip $(if $(wildcard net/own/transport.c),own)
 TRANSPORT_PROGRAMS := $(foreach stack,$(TRANSPORT_STACKS),\
 	$(patsubst tests/transport/%.c,$(BUILD)/test/transport/%-$(stack),$(wildcard tests/transport/*.c)))
 
