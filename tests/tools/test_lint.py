@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from workshop.lints import asserts, comments, commits, files, lines, unused, words
+from workshop.lints import asserts, comments, commits, core, files, lines, unused, words
 
 
 def faults(source):
@@ -80,6 +80,19 @@ def test_an_assertion_after_the_use_is_found(tmp_path, monkeypatch, use, guard, 
     monkeypatch.setattr(files, "ROOT", tmp_path)
     (tmp_path / "f.c").write_text(f"int f(int x)\n{{\n    {use}\n    ASSERT({guard});\n    z = 1 / x;\n}}\n")
     assert [line for line, _ in asserts.findings("f.c")] == [1] * late
+
+
+@pytest.mark.parametrize("name, source, count", [
+    ("f.c", "/* a\n * b */\n\nint x; // c\n    \"/* d\"\n}\n", 3), ("f.asm", "; a\n\n  ; b\nnop ; c\n", 1)])
+def test_lines_of_code_are_those_without_comments(tmp_path, monkeypatch, name, source, count):
+    monkeypatch.setattr(files, "ROOT", tmp_path)
+    (tmp_path / name).write_text(source)
+    assert core.code_lines(name) == count
+
+
+def test_a_core_past_its_limit_or_far_below_is_found():
+    beside = (1, 0, -core.SLACK, -core.SLACK - 1)
+    assert [len(list(core.findings(core.CORE_LINES_MAX + lines))) for lines in beside] == [1, 0, 0, 1]
 
 
 def test_every_file_of_the_product_has_a_kind():

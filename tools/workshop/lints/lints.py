@@ -1,5 +1,5 @@
 """The table of lints. Each takes paths (none: all that the rule is about) and yields lines of findings."""
-from workshop.lints import asserts, commits, files, lines, programs, unused, words
+from workshop.lints import asserts, commits, core, files, lines, programs, unused, words
 
 KINDS = ("c", "asm", "py", "sh", "mk", "md", "man", "wire")
 PRODUCT = ("image", "base", "kernel", "drivers", "net", "app", "host", "boot")
@@ -32,6 +32,17 @@ def lint_lines(paths):
 def lint_asserts(paths):
     """Checks for assertions that stand after the division or the access that they guard."""
     yield from by_file("asserts", asserts.findings, paths or PRODUCT, ("c",))
+
+
+def lint_core(paths):
+    """Counts the kernel that one reads, by rooms, and holds it to a limit (rooms.CORE)."""
+    if paths:
+        return
+    rows = core.rows()
+    yield from (f"{room:16}{lines:6} lines of code in {count:3} files" for room, count, lines in rows)
+    total = sum(lines for _, _, lines in rows)
+    yield f"{'the kernel':16}{total:6}"
+    yield from (f"tools/workshop/lints/rooms.py:1: core: {message}" for message in core.findings(total))
 
 
 def lint_commits(paths):
@@ -75,5 +86,5 @@ def lint_unused(paths):
 
 LINTS = {"format": lint_format, "words": lint_words, "lines": lint_lines, "python": lint_python, "shell": lint_shell,
          "cppcheck": lint_cppcheck, "spelling": lint_spelling, "asserts": lint_asserts, "unused": lint_unused,
-         "commits": lint_commits}
+         "commits": lint_commits, "core": lint_core}
 FIXES = {"format": programs.format_c_fix}
