@@ -88,7 +88,8 @@ NEEDS_unit := $(or $(strip $(UNIT_CHOSEN)),$(UNIT_TESTS) $(TSAN_TESTS))
 # The image, and the objects of the other programs.
 NEEDS_structure := $(BUILD)/peregrine.elf $(patsubst %.c,$(OBJECTS)/%.o,$(wildcard app/*/*.c))
 BOOK_ROWS := $(BUILD)/host/tests/exchange/book_rows
-$(BOOK_ROWS): $(patsubst %,$(BUILD)/host/%.o,tests/exchange/book_rows app/trade/book app/trade/book_tables) $(HOST_LIBRARY)
+$(BOOK_ROWS): $(patsubst %,$(BUILD)/host/%.o,tests/exchange/book_rows $(addprefix app/trade/,book book_tables)) \
+		$(HOST_LIBRARY)
 	$(CC) -o $@ $^
 NEEDS_exchange_slow := $(call linux_program,trade) $(REPLAY) $(BOOK_ROWS)
 NEEDS_tools := $(BUILD)/peregrine.elf $(LOAD)
