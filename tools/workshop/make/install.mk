@@ -19,7 +19,7 @@ endif
 
 # The installed name of a program on Linux: none of them takes a common word.
 linux_command = $(if $(filter player,$1),peregrine-linux,peregrine-$1-linux)
-INSTALLED_PAGES := README architecture blackbox balance capture cloud conformance control resources settings status
+INSTALLED_PAGES := README architecture blackbox balance capture cloud conformance control resources settings status trip
 INSTALL_NEEDS = $(foreach name,$(PROGRAMS),$(call image_folder,$(name))/peregrine.elf \
 	$(call image_folder,$(name))/peregrine.bzImage $(call linux_program,$(name))) \
 	$(foreach name,$(LWIP_PROGRAMS),$(call lwip_folder,$(name))/peregrine.bzImage) \
