@@ -35,12 +35,13 @@ IN_NAMESPACE = "PEREGRINE_RUN_IN_NAMESPACE"
 
 # The keys of the player's settings that a game sets itself.
 GAME_KEYS = ("feed", "submit", "user", "passwd", "n", "m", "key")
-PROGRAMS = tuple(sorted(path.parent.name for path in machine.ROOT.glob("app/*/program.c")))
+PROGRAMS = tuple(sorted(path.parent.name for root in (machine.ROOT, qemu.BUILD / "outside")
+                        for path in root.glob("app/*/program.c")))
 CHECK_S_MAX = 60
 
 # Variable: (default, allowed values or a check, what for).
 VARIABLES = {
-    "PROGRAM": ("player", PROGRAMS, "a folder of app/ with a program.c; the player plays a game"),
+    "PROGRAM": ("player", PROGRAMS, "a folder of app/ with a program.c, or the path of one; the player plays a game"),
     "NET": ("user", ("user", "tap"), "network: QEMU's own, or TAP in a namespace of its own"),
     "FIRMWARE": ("bios", ("bios", "uefi"), "for BOOT=iso"),
     "BOOT": (None, machine.BOOTS, "direct start of the ELF or of the bzImage, ISO with GRUB, or QEMU's microvm"),

@@ -56,9 +56,9 @@ def test_the_synopsis_of_the_manual_page_has_the_options_of_every_command():
     page = (ROOT / "docs/peregrine.1").read_text()
     synopsis = page[page.index(".Sh SYNOPSIS"):page.index(".Sh DESCRIPTION")]
     shown = {}
-    for command, options in re.findall(r"\.Nm\n\.Cm (\w+)\n((?:\.(?!Nm).*\n)*)", synopsis):
+    for command, options in re.findall(r"\.Nm\n\.Cm ([\w-]+)\n((?:\.(?!Nm).*\n)*)", synopsis):
         shown.setdefault(command, {"ssh", "kexec"}).update(re.findall(r"Fl -([a-z-]+)", options))
-    assert len(shown) == 13
+    assert len(shown) == 14
     for command, options in shown.items():
         usage = peregrine(command, "--help").stdout.split("\n\n")[0]
         assert set(re.findall(r"--([a-z][a-z-]*)", usage)) | {"ssh", "kexec"} == options, command

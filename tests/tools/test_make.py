@@ -14,11 +14,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MISSPELT = "DURA" + "TON"       # in two parts: no file may have the word
 
 
+CLEAN = {name: value for name, value in os.environ.items()
+         if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "PROGRAM", "STACK")}
+
+
 def make(*words, **variables):
     """Runs make without a command: its recipes are printed."""
-    clean = {name: value for name, value in os.environ.items()
-             if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "PROGRAM", "STACK")}
-    return subprocess.run(["make", "-n", *words], cwd=ROOT, env={**clean, **variables}, capture_output=True, text=True,
+    return subprocess.run(["make", "-n", *words], cwd=ROOT, env={**CLEAN, **variables}, capture_output=True, text=True,
                           timeout=60)
 
 
@@ -171,6 +173,39 @@ def test_a_name_of_the_build_is_no_programs(name):
     """net/settings.h has network_settings; the others are folders of build/."""
     done = subprocess.run(["tools/new-program", name], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and f"error: {name}: " in done.stderr, done.stdout
+
+
+@pytest.mark.slow
+def test_a_program_outside_of_the_tree_is_built_and_tested(tmp_path):
+    """By this tree's objects: all that its own makefile adds is another BUILD."""
+    build = ROOT / os.environ.get("BUILD", "build")
+    folder, made = tmp_path / "bark", [build / "outside", build / "bark", build / "host/bark-linux",
+                                       build / "test/tests/unit/bark_test"]
+
+    def play(*words, status=0, cwd=ROOT):
+        done = subprocess.run(words, cwd=cwd, env=CLEAN, capture_output=True, text=True, timeout=600)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    play(ROOT / "tools/peregrine", "new-program", "bark", cwd=tmp_path)
+    assert "there is bark already" in play(ROOT / "tools/new-program", "--here", "bark", status=2, cwd=tmp_path)
+    for goal, wanted in (("all", "/bark/build/bark/peregrine.elf"), ("test", "/bark_test"), ("run", "tools/run.py")):
+        assert wanted in play("make", "-n", goal, cwd=folder)
+    play("make", "dist", cwd=folder)
+    try:
+        words = ["make", f"PROGRAM={folder}", f"BUILD={build}"]
+        assert "[  PASSED  ] 18 test(s)." in play(*words, "program-test")
+        play(*words, made[1] / "peregrine.bzImage", made[2])
+        assert "| `port` |" in play(made[2], "--settings")
+        (folder / "program.c").write_text("int nothing;\n")
+        assert "undefined reference" in play(*words, made[2], status=2)
+    finally:
+        for path in made:
+            shutil.rmtree(path, ignore_errors=True)
+            path.unlink(missing_ok=True)
+    for path, problem in (("/no/such", "there is no /no/such/program.c"),
+                          (ROOT / "app/echo", "has a program of this name")):
+        assert problem in play("make", f"PROGRAM={path}", status=2)
 
 
 def test_a_program_that_cannot_be_written_is_one_line(tmp_path):

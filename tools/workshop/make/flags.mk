@@ -6,7 +6,8 @@ endif
 # WERROR=1 makes errors of warnings: .ci/run sets it. A newer compiler with further warnings stops nobody else.
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \
 	$(if $(filter 1,$(WERROR)),-Werror)
-COMMON := -std=gnu11 -g -I. -I$(BUILD)/gen -MMD -MP $(WARN) -fno-strict-aliasing -fno-common
+# Below outside/ stands a program from elsewhere: program.mk.
+COMMON := -std=gnu11 -g -I. -I$(BUILD)/gen -I$(BUILD)/outside -MMD -MP $(WARN) -fno-strict-aliasing -fno-common
 
 # -ffile-prefix-map: the image is the same to the byte in whatever folder it is built.
 # -fbuiltin after -ffreestanding: the loads and stores of bytes.h must stay single instructions, not calls of memcpy.

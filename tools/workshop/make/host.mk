@@ -14,10 +14,10 @@ linux_program = $(BUILD)/host/$(if $(filter player,$1),peregrine,$1)-linux
 # The kernel's parser of its settings: for `make iso`, for tools/peregrine and for a game's `make run`.
 check_settings = $(BUILD)/host/check-settings$(if $(filter-out player,$1),-$1)
 define host_program
-$(call linux_program,$1): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/$1/*.c)) $(BUILD)/host/host/main.o \
+$(call linux_program,$1): $(patsubst %.c,$(BUILD)/host/%.o,$(call program_files,$1)) $(BUILD)/host/host/main.o \
 	$(HOST_LIBRARY)
 	$$(CC) -pthread -Wl,-z,now -o $$@ $$^
-$(call check_settings,$1): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/$1/*.c)) \
+$(call check_settings,$1): $(patsubst %.c,$(BUILD)/host/%.o,$(call program_files,$1)) \
 	$(BUILD)/host/host/check_settings.o $(HOST_LIBRARY)
 	$$(CC) -Wl,-z,now -o $$@ $$(filter-out %.a,$$^) $(HOST_LIBRARY)
 endef

@@ -36,7 +36,7 @@ $(OBJECTS)/%.o: %.c
 # No SIMD: some KVMs emulate every instruction of the kernel, and know general registers and plain 16-byte moves only.
 # Left out: the vector variants of matcher and digest, which are chosen by CPUID or by a setting.
 APP_PLAIN := $(filter-out app/matcher/avx% %_avx2.c %_avx512.c %_shani.c %_aesni.c %_vaes.c, \
-	$(wildcard base/*.c app/*/*.c))
+	$(wildcard base/*.c app/*/*.c) $(APP_SOURCES))
 $(OBJECTS)/image/%.o $(OBJECTS)/kernel/%.o $(OBJECTS)/drivers/%.o $(OBJECTS)/net/%.o \
 	$(OBJECTS)/$(LWIP)/%.o $(APP_PLAIN:%.c=$(OBJECTS)/%.o): KERNEL_CFLAGS += -mgeneral-regs-only
 

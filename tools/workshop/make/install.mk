@@ -17,6 +17,10 @@ ifeq ($(STACK),own)
 $(foreach name,$(LWIP_PROGRAMS),$(eval $(call lwip_image,$(name))))
 endif
 
+# The tree of the package peregrine-dev, which builds programs that stand elsewhere.
+TREE := CONTRIBUTING.md LICENSE Makefile VERSION app base boot drivers host image kernel net tests/lib \
+	tests/unit/echo_test.c tools
+
 # The installed name of a program on Linux: none of them takes a common word.
 linux_command = $(if $(filter player,$1),peregrine-linux,peregrine-$1-linux)
 INSTALLED_PAGES := README architecture blackbox balance capture cloud conformance control resources settings status trip
@@ -73,7 +77,11 @@ install-built: $(INSTALL_NEEDS)
 	$(call put_completion,peregrine,peregrine/peregrine,parser)
 	$(call put_completion,gg,peregrine/gg,make_parser)
 	$(call put_completion,peregrine-contest,peregrine-contest/servers/contest/__main__.py,make_parser)
-	install -d $(INSTALL_SHARE)/peregrine && cp -r --no-preserve=ownership share/monitoring $(INSTALL_SHARE)/peregrine
+	install -d $(INSTALL_SHARE)/peregrine/tree $(INSTALL_SHARE)/pkgconfig
+	tar -c --exclude=__pycache__ --no-same-owner $(TREE) | tar -x -C $(INSTALL_SHARE)/peregrine/tree
+	printf 'tree=%s\n\nName: peregrine\nDescription: the tree that builds programs of one'"'"'s own\nVersion: %s\n' \
+		'$(abspath $(PREFIX))/share/peregrine/tree' '$(VERSION)' >$(INSTALL_SHARE)/pkgconfig/peregrine.pc
+	cp -r --no-preserve=ownership share/monitoring $(INSTALL_SHARE)/peregrine
 	install -m 644 CHANGELOG.md docs/example.conf $(INSTALLED_PAGES:%=docs/%.md) $(INSTALL_SHARE)/doc/peregrine
 	install -D -m 644 -t $(INSTALL_SHARE)/doc/peregrine-contest docs/contest.md
 
@@ -97,7 +105,7 @@ dist: ## build/peregrine-VERSION.tar.gz, the source of the commit that is checke
 # Made of that archive, in a folder of its own, to which the fetched lwIP is added.
 DEB_COMMANDS := dpkg-buildpackage dh dh_python3 help2man lintian shtab xz
 DEB_PACKAGES := build-essential debhelper dh-python grub-common help2man lintian nasm python3-shtab xz-utils
-deb: ## build/deb/*.deb: peregrine, and peregrine-contest, the server
+deb: ## build/deb/*.deb: peregrine, peregrine-contest, the server, and peregrine-dev, the tree
 	$(call need_commands,deb,$(DEB_COMMANDS),$(DEB_PACKAGES))
 	@dpkg-checkbuilddeps
 	@$(MAKE) --no-print-directory dist $(LWIP_FETCHED)

@@ -3,7 +3,8 @@ TEST_LIB_SOURCES := kernel/settings.c $(APP_TESTED) $(TIME_PARTS) $(wildcard bas
 	drivers/*/*.c tests/lib/virtio_model.c tests/lib/device_memory.c tests/lib/fake_cpu.c tests/lib/fake_ports.c) \
 	host/library/netdev_ip.c $(NET_SOURCES_own)
 TEST_LIB := $(BUILD)/test/libperegrine.a
-UNIT_TESTS := $(patsubst %.c,$(BUILD)/test/%,$(wildcard tests/unit/*_test.c))
+UNIT_TESTS := $(patsubst %.c,$(BUILD)/test/%,$(sort $(wildcard tests/unit/*_test.c) $(if $(OUTSIDE), \
+	tests/unit/$(PROGRAM)_test.c)))
 
 $(BUILD)/test/%.o: %.c
 	@mkdir -p $(@D)
@@ -34,7 +35,7 @@ $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
 # More sources for one test: UNIT_EXTRA_name_test := file.c ...
 # The test of a program, tests/unit/NAME_test.c, links the program and a transport that the test plays.
 $(foreach name,$(PROGRAMS),$(if $(UNIT_EXTRA_$(name)_test),,\
-	$(eval UNIT_EXTRA_$(name)_test := $(wildcard app/$(name)/*.c) $(FAKE_TRANSPORT))))
+	$(eval UNIT_EXTRA_$(name)_test := $(call program_files,$(name)) $(FAKE_TRANSPORT))))
 UNIT_EXTRA_rehearsal_test := tests/lib/netdev_memory.c tests/lib/frame_pool.c
 $(foreach part,book ouch risk,$(eval UNIT_EXTRA_trade_$(part)_test := \
 	$(addprefix app/trade/,book.c book_tables.c join.c ouch.c ouch_responses.c risk.c settings.c take.c)))
@@ -56,6 +57,10 @@ $(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)
 TSAN_TESTS := $(addprefix $(BUILD)/tsan/,status_page_test broadcast_ring_test spsc_test work_test digest_work_test)
 unit: $(UNIT_TESTS) $(TSAN_TESTS) ## the C unit tests
 	$(PY) -m pytest -q tests/unit
+
+program-test: $(BUILD)/test/tests/unit/$(PROGRAM)_test ## the unit test of PROGRAM= alone
+	$<
+.PHONY: program-test
 
 # The concurrent work of two CPUs, under ThreadSanitizer. It knows no fences: a seqlock's words are atomic themselves.
 $(BUILD)/tsan/%.o: %.c
