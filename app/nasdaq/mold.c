@@ -26,8 +26,10 @@ static struct mold {
     bool lost;
     bool unsettled; /* messages were taken after a gap: mold_advance has work */
     uint8_t session[MOLD_SESSION_BYTES];
-    uint64_t heard_ns; /* 0: no datagram of either line, and no session */
+    bool joined, pinned; /* the session is known; it is the only one that is joined */
+    uint64_t heard_ns[MOLD_LINE_COUNT];
     uint64_t now_ns;
+    uint64_t timeout_ns, moved_ns, moved_next; /* when messages came at the latest, and `next` after them */
     uint64_t ends_at; /* the sequence number after the session's last message, when it is known */
     uint64_t line_next[MOLD_LINE_COUNT];
     uint64_t gap_wait_ns, request_ns; /* request_ns: while there is a gap, when to ask for it */
@@ -43,12 +45,16 @@ struct mold_counters mold_counters;
 static const struct counter counter_table[] = { MOLD_COUNTERS(ROW) };
 const struct counter_group mold_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
-void mold_init(uint64_t gap_wait_ns)
+void mold_init(uint64_t gap_wait_ns, uint64_t timeout_ns, const uint8_t session[MOLD_SESSION_BYTES])
 {
     memset(&mold, 0, offsetof(struct mold, store));
     memset(&mold_counters, 0, sizeof mold_counters);
     mold.next = mold.announced = 1; /* MoldUDP64 1.00: a session's first message has the number 1 */
     mold.gap_wait_ns = gap_wait_ns;
+    mold.timeout_ns = timeout_ns;
+    mold.pinned = session != NULL;
+    if (mold.pinned)
+        memcpy(mold.session, session, MOLD_SESSION_BYTES);
     mold.request_ns = mold.ends_at = UINT64_MAX;
     for (uint32_t i = 0; i < MOLD_STORE_COUNT; i++)
         mold.stored[i] = (uint16_t)i;
@@ -57,11 +63,10 @@ void mold_init(uint64_t gap_wait_ns)
 uint64_t mold_next_number(void) { return mold.next; }
 bool mold_is_lost(void) { return mold.lost; }
 HOT bool mold_has_ended(void) { return mold.next >= mold.ends_at; }
-HOT bool mold_is_current(void)
-{
-    return mold.heard_ns != 0 && !mold_has_ended() && !mold.lost && mold.next == mold.announced;
-}
-uint64_t mold_heard_ns(void) { return mold.heard_ns; }
+HOT bool mold_is_current(void) { return mold.joined && !mold_has_ended() && !mold.lost && mold.next == mold.announced; }
+const uint8_t *mold_session(void) { return mold.session; }
+uint64_t mold_line_heard_ns(enum mold_line line) { return mold.heard_ns[line]; }
+uint64_t mold_heard_ns(void) { return mold.heard_ns[mold.heard_ns[MOLD_A] >= mold.heard_ns[MOLD_B] ? MOLD_A : MOLD_B]; }
 uint64_t mold_next_deadline_ns(void) { return mold.lost ? UINT64_MAX : mold.request_ns; }
 
 /* ---- the store ---- */
@@ -145,6 +150,10 @@ static inline void announce(uint64_t sequence)
 
 uint32_t mold_request(uint64_t now_ns, uint8_t request[MOLD_HEADER_BYTES])
 {
+    if (mold.next != mold.moved_next) {
+        mold.moved_next = mold.next;
+        mold.moved_ns = now_ns;
+    }
     if (now_ns < mold.request_ns || mold.lost || mold.unsettled)
         return 0;
     ASSERT(mold.next < mold.announced);
@@ -199,15 +208,35 @@ static inline void make_due(uint64_t sequence, uint32_t count, const uint8_t *bl
     block_next(&mold.at_ahead);
 }
 
-/* Returns true if the datagram's header is one of our session; learns the session from the first. */
+/* Returns true if the session of a datagram is joined, which is not ours. */
+NOT_HOT static bool join(enum mold_line line, const struct mold_header_wire *header)
+{
+    const uint16_t count = load_be16(&header->count);
+    const bool is_silent = mold.now_ns - mold_heard_ns() >= mold.timeout_ns;
+    const bool is_idle = count > 0 && mold.now_ns - mold.moved_ns >= mold.timeout_ns;
+    if (line == MOLD_REREQUEST || mold.pinned || count == COUNT_END)
+        return false;
+    if (mold.joined && !mold_has_ended() && !is_silent && !is_idle)
+        return false;
+    ASSERT(mold.left == 0);
+    memcpy(mold.session, header->session, MOLD_SESSION_BYTES);
+    mold.moved_ns = mold.now_ns;
+    if (!mold.joined)
+        return true;
+    mold.next = mold.announced = mold.moved_next = 1;
+    mold.ends_at = mold.request_ns = UINT64_MAX;
+    memset(mold.line_next, 0, sizeof mold.line_next);
+    mold.stored_count = mold.retries = 0;
+    mold.unsettled = false;
+    mold.lost = true;
+    mold_counters.sessions++;
+    return true;
+}
+
+/* Returns true if the datagram's header is one of our session. */
 static inline bool is_of_session(enum mold_line line, const struct mold_header_wire *header)
 {
-    if (__builtin_expect(mold.heard_ns == 0, 0)) {
-        if (line == MOLD_REREQUEST)
-            return false;
-        memcpy(mold.session, header->session, MOLD_SESSION_BYTES);
-    }
-    return memcmp(mold.session, header->session, MOLD_SESSION_BYTES) == 0;
+    return __builtin_expect(memcmp(mold.session, header->session, MOLD_SESSION_BYTES) == 0, 1) || join(line, header);
 }
 
 /* Counts a datagram that brings no message. */
@@ -233,19 +262,21 @@ HOT bool mold_take(enum mold_line line, struct bytes datagram, uint64_t now_ns)
     const uint64_t sequence = load_be64(&header->sequence);
     const uint32_t header_count = load_be16(&header->count);
     const uint32_t count = header_count == COUNT_END ? 0 : header_count;
-    if (sequence == 0 || sequence > SEQUENCE_MAX || sequence + count > mold.ends_at)
+    if (sequence == 0 || sequence > SEQUENCE_MAX)
         return skip(&mold_counters.drop_sequence);
     if (!blocks_are_whole(blocks, count))
         return skip(&mold_counters.drop_length);
     if (!is_of_session(line, header))
         return skip(&mold_counters.drop_session);
-    if (line != MOLD_REREQUEST)
-        mold.heard_ns = now_ns;
+    if (sequence + count > mold.ends_at)
+        return skip(&mold_counters.drop_sequence);
+    mold.joined = true;
+    mold.heard_ns[line] = now_ns;
     if (sequence < mold.line_next[line] && line != MOLD_REREQUEST)
         mold_counters.backwards++;
     mold.line_next[line] = sequence + count;
     if (count == 0) { /* a heartbeat, or the end: the number is the next message's */
-        if (header_count == COUNT_END && mold.ends_at == UINT64_MAX)
+        if (header_count == COUNT_END && mold.ends_at == UINT64_MAX && sequence >= mold.next)
             mold.ends_at = sequence;
         announce(sequence);
         return skip(&mold_counters.heartbeats);

@@ -48,8 +48,10 @@ enum {
 };
 #define MOLD_RETRY_NS (20 * NS_PER_MS)
 
-/* Begins before the first datagram, whose session becomes ours. */
-void mold_init(uint64_t gap_wait_ns);
+/* Begins before the first datagram. `session`: the only one that is joined, padded with blanks; NULL: any. Then ours is
+ * that of the first datagram, until it ends, is silent for `timeout_ns`, or brings no message for so long while another
+ * one does. The end of a session joins nothing. After a change all is held until mold_resume, as after mold_hold. */
+void mold_init(uint64_t gap_wait_ns, uint64_t timeout_ns, const uint8_t session[MOLD_SESSION_BYTES]);
 
 /* Takes a datagram of a line, borrowed until mold_next has returned false. Returns true if messages are due. */
 bool mold_take(enum mold_line line, struct bytes datagram, uint64_t now_ns);
@@ -79,7 +81,11 @@ bool mold_is_current(void);
 bool mold_is_lost(void);
 bool mold_has_ended(void);
 
-/* Returns when the latest datagram of the session came on line A or B; 0: none yet. */
+/* Returns our session; all bytes 0: none yet. */
+const uint8_t *mold_session(void);
+
+/* Returns when the latest datagram of the session came on a line; on line A or B; 0: none yet. */
+uint64_t mold_line_heard_ns(enum mold_line line);
 uint64_t mold_heard_ns(void);
 
 /* Stores what comes from now on until mold_resume, as after a gap that cannot be filled: the caller has made something
@@ -102,9 +108,11 @@ void mold_rehearsal_end(void);
 void mold_check(void);
 
 /* clang-format off */
-#define MOLD_COUNTERS(X) /* first_...: datagrams that brought messages first */ \
+/* first_...: datagrams that brought messages first; sessions: joined after the first. */
+#define MOLD_COUNTERS(X) \
     X(datagrams_a) X(datagrams_b) X(datagrams_rerequested) X(first_a) X(first_b) X(first_rerequested) X(messages) \
-    X(heartbeats) X(duplicates) X(gaps) X(requests) X(lost) X(holds) X(stored) X(drop_length) X(drop_session) \
+    X(heartbeats) X(duplicates) X(gaps) X(requests) X(lost) X(holds) X(sessions) X(stored) \
+    X(drop_length) X(drop_session) \
     X(drop_sequence) X(drop_store_full) X(backwards)
 /* clang-format on */
 extern struct mold_counters {

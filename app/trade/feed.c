@@ -29,13 +29,14 @@ HOT void feed_take(enum mold_line line, struct bytes datagram, uint64_t now_ns)
 
 /* ---- the lines ---- */
 
-/* Takes a datagram of a host that is not known as the line's source. The first host that is heard becomes the source if
- * the settings name none: if the datagram is one of the session. */
+/* Takes a datagram of a host that is not known as the line's source. If the settings name none, the first host that is
+ * heard becomes the source, and another one after a time of silence: if the datagram is one of the session. */
 NOT_HOT static void take_source(enum mold_line line, const struct transport_event *event, uint64_t now_ns)
 {
     static const char letters[] = "ab";
     ASSERT(line <= MOLD_B);
-    if (trade.source[line] != 0) {
+    const bool is_silent = now_ns - mold_line_heard_ns(line) >= trade_settings.feed_timeout_ns;
+    if (trade.source[line] != 0 && (trade_settings.source[line] != 0 || !is_silent)) {
         trade.counters.drop_source++;
         return;
     }
@@ -63,6 +64,7 @@ NOT_HOT void feed_watch(uint64_t now_ns)
     const char *trouble = NULL;
     if (heard_ns != 0)
         trouble = mold_has_ended()                 ? "the feed's session has ended"
+                  : trade.renews                   ? "the feed's session is another one"
                   : trade.doubted                  ? "a message contradicts the books, and a snapshot is awaited"
                   : mold_is_lost()                 ? "a gap of the feed cannot be filled"
                   : heard_ns <= trade.caught_up_ns ? "the machine has stood still, and the feed's datagrams are old"

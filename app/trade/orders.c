@@ -234,6 +234,7 @@ void orders_take_responses(uint64_t now_ns)
             continue;
         }
         ouch_logged_in(event == SOUP_NEW_SESSION);
+        trade.settled = trade.settled && event == SOUP_LOGGED_IN;
         trade.query_due = true;
         trade.cancel_all |= (trade_settings.cancel_on_loss || trade.stopped) && ouch_levels.open > 0;
     }

@@ -242,7 +242,14 @@ void ouch_logged_in(bool other_session)
     ouch.arrived_next = 0;
     for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++)
         ouch.orders[i].cancelling = ouch.orders[i].cancel_rejected = false; /* the request may have been lost */
-    if (other_session && ouch_levels.sure != 0) {
+    if (other_session && ouch.day_over && ouch_levels.open == 0) {          /* the next day's: positions stay */
+        memset(ouch.orders, 0, sizeof ouch.orders);
+        memset(ouch.executions, 0, sizeof ouch.executions);
+        ouch.day_over = false;
+        ouch_levels.next_reference = 1;
+        ouch_counters.shares_ordered = 0;
+        ouch_counters.days++;
+    } else if (other_session && ouch_levels.sure != 0) {
         ouch.contradiction = "the orders' session is another one";
         ouch_levels.sure = 0;
     }

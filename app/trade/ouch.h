@@ -99,8 +99,8 @@ void ouch_set_position(uint32_t symbol, int64_t shares);
 /* Takes a response. Returns the symbol whose orders or position have changed; -1: none. */
 int ouch_take(struct bytes response, uint64_t now_ns);
 
-/* Notes a login, to another session than before or not: nothing is ready until the account query has been answered and
- * responses have paused. */
+/* Notes a login, to another session than before or not. Another one is believed after an end of day without open
+ * orders. Nothing is ready until the account query has been answered and responses have paused. */
 void ouch_logged_in(bool other_session);
 /* Settles the fate of orders without a response, once all responses must have come. Returns true from then on. */
 bool ouch_settle(uint64_t now_ns);
@@ -125,12 +125,13 @@ void ouch_warm(void);
 void ouch_check(void);
 
 /* clang-format off */
-/* The first three are sent. shares_ordered counts over the day; slid: accepted at a better price. */
+/* The first three are sent. shares_ordered: over the day; slid: accepted at a better price; days: sessions that began
+ * after an end of day. */
 #define OUCH_COUNTERS(X) \
     X(entered) X(replaced) X(cancelled) X(accepted) X(executed) X(shares_ordered) X(shares_bought) X(shares_sold) \
-    X(slid) X(cancels) X(cancel_rejected) X(rejected) X(broken) X(adopted) X(never_arrived) X(others) X(drop_type) \
-    X(drop_length) X(drop_unknown_reference) X(drop_unknown_symbol) X(drop_state) X(drop_side) X(drop_shares) \
-    X(drop_price) X(drop_time_in_force) X(drop_excess) X(drop_full)
+    X(slid) X(cancels) X(cancel_rejected) X(rejected) X(broken) X(adopted) X(never_arrived) X(others) X(days) \
+    X(drop_type) X(drop_length) X(drop_unknown_reference) X(drop_unknown_symbol) X(drop_state) X(drop_side) \
+    X(drop_shares) X(drop_price) X(drop_time_in_force) X(drop_excess) X(drop_full)
 /* `sure` 0: a response has contradicted our knowledge. `rejects`: in a row or within a second, the larger number. */
 #define OUCH_LEVELS(X) X(open) X(sure) X(next_reference) X(rejects)
 /* clang-format on */

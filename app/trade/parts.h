@@ -55,6 +55,8 @@ extern struct trade {
     struct link orders, snapshot;
     uint64_t snapshot_due_ns, snapshot_wait_s; /* the next load, and the time from it to the one after */
     bool doubted;                              /* all books are rebuilt because a message contradicted them */
+    uint8_t session[MOLD_SESSION_BYTES];       /* the feed's, as it was said */
+    bool renews;                               /* the books are emptied for a new session of the feed */
     bool heals;                                /* the snapshot is for the books alone that are set aside */
     uint64_t heals_from;                       /* the feed's number after the snapshot; 0: not known yet */
     uint64_t doubts_said;                      /* a bit for each symbol whose doubt was said */
@@ -162,6 +164,8 @@ bool snapshot_is_due(uint64_t now_ns);
 void snapshot_poll(uint64_t now_ns);
 /* Keeps a message of the feed whose book is being rebuilt. */
 void snapshot_keep(struct bytes message);
+/* Says which session of the feed is joined. */
+void snapshot_watch_session(uint64_t now_ns);
 /* Says which books have come into doubt, and cancels their orders. Holds the feed when all have. */
 void snapshot_watch_books(void);
 

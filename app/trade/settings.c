@@ -119,6 +119,11 @@ static const struct setting rows[] = {
       .help = "the host that sends line A; datagrams of others are dropped" },
     { "feed.b.source", SETTING_ADDRESS, AT(source[1]), .unset = "the host that is heard first", .noun = "an IP",
       .help = "the same for line B" },
+    { "feed.session", SETTING_TEXT, AT(session), .min = 1, .max = MOLD_SESSION_BYTES, .unset = "any that flows",
+      .noun = "a name",
+      .help =
+          "the only session of the feed that is taken; unset: the first that is heard, until it ends, is silent for "
+          "feed.timeout, or brings nothing for so long while another one does" },
     { "rerequest", SETTING_ENDPOINT, AT(rerequest), .unset = "none",
       .help = "the server that repeats messages which both lines have lost" },
     { "rerequest.port", SETTING_NUMBER, AT(rerequest_port), .min = 1, .max = UINT16_MAX, .initial = "26410",

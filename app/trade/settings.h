@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "app/nasdaq/mold.h"
 #include "app/nasdaq/soup.h"
 #include "app/trade/book.h"
 #include "app/trade/risk.h"
@@ -23,7 +24,8 @@ struct trade_position {
 struct trade_settings {
     /* Lines A and B: a group's address, or 0 for our own; port 0: there is no line B. */
     struct endpoint feed[2];
-    uint32_t source[2]; /* the hosts that send the lines; 0: the first that is heard */
+    uint32_t source[2];                   /* the hosts that send the lines; 0: the first that is heard */
+    char session[MOLD_SESSION_BYTES + 1]; /* the feed's; empty: any */
     struct endpoint rerequest, snapshot, orders;
     char user[SOUP_USER_BYTES + 1], password[SOUP_PASSWORD_BYTES + 1];
     uint32_t symbol_count;

@@ -82,7 +82,7 @@ static void done(struct bytes message, uint64_t now_ns)
         trade.heals_from = number;
     } else {
         trade.counters.snapshots++;
-        trade.doubted = false;
+        trade.doubted = trade.renews = false;
         mold_resume(number, now_ns);
         log_line("trade: the books have been rebuilt from a snapshot; the feed goes on at message %llu",
                  (unsigned long long)number);
@@ -118,6 +118,21 @@ bool snapshot_is_due(uint64_t now_ns)
            && trade.heals_from == 0 && trade.snapshot.connection < 0 && now_ns >= trade.snapshot_due_ns;
 }
 
+void snapshot_watch_session(uint64_t now_ns)
+{
+    const uint8_t *const session = mold_session();
+    if (mold_heard_ns() == 0 || memcmp(session, trade.session, sizeof trade.session) == 0)
+        return;
+    log_line("trade: the feed's session is %.10s", (const char *)session);
+    trade.renews = trade.session[0] != 0;
+    memcpy(trade.session, session, sizeof trade.session);
+    if (!trade.renews)
+        return;
+    ASSERT(mold_is_lost());
+    trade.snapshot_due_ns = now_ns;
+    trade.snapshot_wait_s = 1;
+}
+
 void snapshot_watch_books(void)
 {
     const uint64_t doubts = book_doubts(), before = trade.doubts_said;
@@ -148,6 +163,10 @@ void snapshot_poll(uint64_t now_ns)
         heal_end(false);
     if (trade.heals_from != 0)
         heal_more();
+    if (trade.renews && mold_is_lost() && trade_settings.snapshot.address == 0 && book_clear_slice()) {
+        trade.renews = false;
+        mold_resume(1, now_ns);
+    }
     if (!snapshot_is_due(now_ns) || !(mold_is_lost() ? book_clear_slice() : book_set_aside_slice()))
         return;
     if (now_ns - trade.snapshot_due_ns > WAIT_S_MAX * NS_PER_S)

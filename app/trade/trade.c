@@ -7,6 +7,7 @@
 #include "app/service/service.h"
 #include "app/trade/parts.h"
 #include "base/assert.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "base/trace.h"
@@ -56,7 +57,9 @@ const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
     trade.next_poll_ns = trade.turn_ends_ns = now_ns;
     memcpy(trade.names, s->symbols, s->symbol_count * sizeof s->symbols[0]);
     book_init(s->symbols, s->symbol_count, s->order_count_max, load_le64(machine->secret));
-    mold_init(s->gap_wait_ns);
+    uint8_t session[MOLD_SESSION_BYTES + 1];
+    format((char *)session, sizeof session, "%-10.10s", s->session);
+    mold_init(s->gap_wait_ns, s->feed_timeout_ns, s->session[0] != '\0' ? session : NULL);
     ouch_init(s->symbols, s->symbol_count);
     for (uint32_t i = 0; i < s->position_count; i++) {
         trade.values[s->positions[i].at].shares = s->positions[i].shares;
@@ -136,6 +139,7 @@ NOT_HOT static void poll_timers(uint64_t now_ns)
     link_poll(&trade.orders, now_ns);
     link_poll(&trade.snapshot, now_ns);
     orders_poll_session(now_ns);
+    snapshot_watch_session(now_ns);
     snapshot_watch_books();
     feed_watch(now_ns);
     orders_watch_limits();

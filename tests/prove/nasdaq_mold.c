@@ -62,7 +62,7 @@ static void follow(const struct mold *begun, const struct shape *first, const st
 static void begin(uint64_t next)
 {
     static struct mold begun;
-    mold_init(prove_number(0, NS_PER_S));
+    mold_init(prove_number(0, NS_PER_S), prove_number(0, NS_PER_S), NULL);
     mold_resume(next, prove_number(0, INT64_MAX));
     mold_advance();
     begun = mold;

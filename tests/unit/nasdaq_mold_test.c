@@ -6,12 +6,13 @@
 #include "tests/lib/trade_messages.h"
 
 enum { WAIT_NS = 500000, MESSAGES_MAX = 100000 };
+#define TIMEOUT_NS (3 * NS_PER_S)
 static uint64_t now_ns, taken; /* taken: messages, which are their own numbers */
 static uint8_t datagram[MOLD_DATAGRAM_BYTES_MAX];
 
 BEFORE_EACH()
 {
-    mold_init(WAIT_NS);
+    mold_init(WAIT_NS, TIMEOUT_NS, NULL);
     now_ns = NS_PER_S;
     taken = 0;
 }
@@ -189,7 +190,7 @@ TEST(snapshot_of_the_future_makes_stored_messages_void)
     send(MOLD_A, MOLD_GAP_MAX + 100, 1);
     send(MOLD_A, MOLD_GAP_MAX + 101, 1);
     assert_int_equal(mold_is_lost(), false); /* the gap had begun; it is requested first */
-    mold_init(WAIT_NS);
+    mold_init(WAIT_NS, TIMEOUT_NS, NULL);
     send(MOLD_A, MOLD_GAP_MAX + 100, 1);
     assert_true(mold_is_lost());
     taken = MOLD_GAP_MAX + 199;
@@ -240,6 +241,62 @@ TEST(end_of_session_comes_after_its_last_message)
     send(MOLD_A, 4, 1); /* beyond the end */
     assert_int_equal(taken, 3);
     assert_int_equal(mold_counters.drop_sequence, 1);
+}
+
+/* Sends a datagram of another session. Returns true if it is joined. */
+static bool joins(const char *session, uint16_t count)
+{
+    uint64_t before = mold_counters.sessions;
+    uint32_t bytes = build(1, count == 0xffff ? 0 : count);
+    mold_head(datagram, session, 1, count);
+    deliver(MOLD_A, bytes);
+    mold_request(now_ns, datagram);
+    return mold_counters.sessions > before;
+}
+
+/* A session of yesterday, and any stray datagram, is left for one that flows; ours is not left while it lives. */
+TEST(session_that_ends_is_silent_or_brings_nothing_is_left)
+{
+    assert_false(joins("YESTERDAY ", 0xffff) || joins("YESTERDAY ", 0)); /* the first one that is joined */
+    assert_memory_equal(mold_session(), "YESTERDAY ", 10);
+    assert_int_equal(mold_counters.drop_session, 1);
+    now_ns += TIMEOUT_NS - 1;
+    joins("YESTERDAY ", 0);
+    assert_false(joins("TODAY     ", 2)); /* yesterday's has brought nothing, but not for long enough */
+    now_ns++;
+    assert_false(joins("TODAY     ", 0) || joins("TODAY     ", 0xffff));
+    assert_true(joins("TODAY     ", 2) && mold_is_lost()); /* until somebody has emptied the books */
+    taken = 0;
+    mold_resume(1, now_ns);
+    drain(mold_advance());
+    assert_int_equal(taken, 2);
+    now_ns += TIMEOUT_NS - 1;
+    assert_false(joins("STRAY     ", 0));
+    now_ns++;
+    assert_true(joins("STRAY     ", 0)); /* ours is silent */
+    mold_resume(1, now_ns);
+    deliver(MOLD_A, mold_head(datagram, "STRAY     ", 1, 0xffff));
+    assert_true(mold_has_ended() && !joins("STRAY     ", 0) && !joins("TODAY     ", 0xffff));
+    assert_true(joins("TODAY     ", 0));
+}
+
+TEST(pinned_session_is_the_only_one)
+{
+    mold_init(WAIT_NS, TIMEOUT_NS, (const uint8_t *)MOLD_TEST_SESSION);
+    assert_false(joins("STRAY     ", 0));
+    now_ns += 2 * TIMEOUT_NS;
+    assert_false(joins("STRAY     ", 2));
+    assert_int_equal(mold_heard_ns(), 0);
+    send(MOLD_A, 1, 2);
+    assert_true(taken == 2 && mold_is_current());
+}
+
+TEST(end_that_contradicts_what_came_ends_nothing)
+{
+    send(MOLD_A, 1, 3);
+    deliver(MOLD_A, mold_head(datagram, MOLD_TEST_SESSION, 2, 0xffff));
+    send(MOLD_A, 4, 1);
+    assert_true(taken == 4 && mold_is_current());
 }
 
 TEST(nonsense_is_dropped_and_counted)

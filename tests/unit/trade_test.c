@@ -773,6 +773,9 @@ TEST(datagrams_of_another_host_than_the_lines_source_change_nothing)
     assert_int_equal(mold_heard_ns(), now_ns);
     send_feed(5002, MOLD_TEST_SESSION, 1, 0);
     assert_int_equal(counter("trade.drop_source"), 2);
+    turn(trade_settings.feed_timeout_ns);
+    send_feed(5002, MOLD_TEST_SESSION, 1, 0); /* the source is silent: another host may follow */
+    assert_int_equal(mold_line_heard_ns(MOLD_B), now_ns);
 }
 
 TEST(loss_of_the_day_stops_and_cancels_until_the_operator_starts)
@@ -1240,6 +1243,44 @@ TEST(snapshot_without_its_beginning_is_loaded_again)
     snapshot(id, itch_directory(m, LOCATE, "AAAA"));
     end_snapshot(id, "                  10");
     assert_true(mold_is_current() && book_is_whole());
+}
+
+/* The night between two days: both sessions end, and the next ones are joined without a restart. Positions stay. */
+TEST(sessions_of_the_next_morning_are_joined)
+{
+    for (int has_snapshot = 0; has_snapshot < 2; has_snapshot++) {
+        test_before_each();
+        trade_settings.snapshot.address *= (uint32_t)has_snapshot;
+        trigger(10);
+        feed(itch_reduce(m, ITCH_DELETE, LOCATE, 10, 0));
+        respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+        respond(ouch_executed(m, 1, 100, PRICE, 1));
+        fake_datagram(EXCHANGE, 9, 5001, packet, mold_head(packet, MOLD_TEST_SESSION, sequence, 0xffff));
+        memcpy(m, "S\0\0\0\0\0\0\0\0E", 10);
+        respond(10);
+        fake_closed(orders, TRANSPORT_RESET);
+        turn(1000);
+        responses = 0;
+        log_in("S2", 1);
+        be_idle();
+        pass(2 * OUCH_QUIET_NS);
+        assert_true(ouch_is_ready() && ouch_is_sure() && counter("ouch.days") == 1);
+        assert_int_equal(ouch_symbol(0)->position, 100);
+        uint64_t at = log_end();
+        send_feed(5002, "TOMORROW  ", 1, itch_directory(m, LOCATE, "AAAA"));
+        pass(2 * NS_PER_MS);
+        assert_true(is_logged(&at, "the feed's session is TOMORROW"));
+        if (has_snapshot)
+            end_snapshot_at(await_snapshot(), 1);
+        pass(50 * NS_PER_MS);
+        assert_true(mold_is_current() && counter("mold.sessions") == 1);
+        send_feed(5002, "TOMORROW  ", 2, itch_action(m, LOCATE, 'T'));
+        send_feed(5001, "TOMORROW  ", 3, itch_event(m, ITCH_MARKET_OPENS));
+        send_feed(5002, "TOMORROW  ", 4, itch_trade(m, LOCATE, PRICE));
+        seen_bytes = fake.connections[orders].sent_bytes;
+        send_feed(5001, "TOMORROW  ", 5, itch_add(m, LOCATE, 10, 'S', 400, PRICE));
+        assert_true(has_sent(ENTER_1, ENTER_BYTES));
+    }
 }
 
 TEST(number_of_a_snapshots_end_may_be_padded)
