@@ -19,7 +19,7 @@
 #include "base/text.h"
 
 enum {
-    SETTINGS_TABLE_COUNT_MAX = 6,
+    SETTINGS_TABLE_COUNT_MAX = 16,
     SETTINGS_ROW_COUNT_MAX = 64, /* in a table */
     SETTINGS_ERROR_BYTES_MAX = 320,
     SETTINGS_VALUE_BYTES_MAX = 160, /* written by settings_describe */
@@ -95,6 +95,8 @@ struct settings_table {
     size_t values_bytes;
     /* Checks the values against each other, and completes them. NULL, or a message. May itself be NULL. */
     const char *(*finish)(void);
+    /* Further tables of the owner, which have none themselves, ended by a NULL. NULL: none. */
+    const struct settings_table *const *parts;
 };
 
 /* One reading of all sources. */

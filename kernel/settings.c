@@ -98,5 +98,5 @@ static const struct setting rows[] = {
 };
 
 const struct settings_table machine_settings_table = {
-    rows, ARRAY_COUNT(rows), &machine_settings, sizeof machine_settings, NULL,
+    rows, ARRAY_COUNT(rows), &machine_settings, sizeof machine_settings, NULL, NULL,
 };

@@ -156,5 +156,5 @@ static const char *finish(void)
 }
 
 const struct settings_table network_settings_table = {
-    rows, ARRAY_COUNT(rows), &network_settings, sizeof network_settings, finish,
+    rows, ARRAY_COUNT(rows), &network_settings, sizeof network_settings, finish, NULL,
 };

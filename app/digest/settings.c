@@ -24,5 +24,6 @@ static const struct setting rows[] = {
       .help = "the variants: the fastest ones by timing at the start, or no vector instructions" },
 };
 
-const struct settings_table digest_settings_table = { rows, ARRAY_COUNT(rows), &digest_settings, sizeof digest_settings,
-                                                      NULL };
+const struct settings_table digest_settings_table = {
+    rows, ARRAY_COUNT(rows), &digest_settings, sizeof digest_settings, NULL, NULL
+};

@@ -60,8 +60,9 @@ static const struct setting rows[] = {
     { "port", SETTING_NUMBER, SETTING_AT(struct echo_settings, port), .min = 1, .max = UINT16_MAX, .initial = "7",
       .noun = "a port", .help = "of TCP and UDP" },
 };
-static const struct settings_table settings_table = { rows, ARRAY_COUNT(rows), &state.settings, sizeof state.settings,
-                                                      NULL };
+static const struct settings_table settings_table = {
+    rows, ARRAY_COUNT(rows), &state.settings, sizeof state.settings, NULL, NULL
+};
 
 static const struct counter counters[] = {
     COUNTER("echo.", state.counters, accepted),    COUNTER("echo.", state.counters, refused),

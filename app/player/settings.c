@@ -100,7 +100,7 @@ static const char *finish(void)
 }
 
 const struct settings_table player_settings_table = {
-    rows, ARRAY_COUNT(rows), &player_settings, sizeof player_settings, finish,
+    rows, ARRAY_COUNT(rows), &player_settings, sizeof player_settings, finish, NULL,
 };
 
 void player_settings_matcher(struct matcher_config *config)

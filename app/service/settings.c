@@ -113,7 +113,7 @@ static const char *finish(void)
 }
 
 const struct settings_table service_settings_table = {
-    rows, ARRAY_COUNT(rows), &service_settings, sizeof service_settings, finish,
+    rows, ARRAY_COUNT(rows), &service_settings, sizeof service_settings, finish, NULL,
 };
 
 /* ---- words of others ---- */
@@ -170,8 +170,16 @@ void service_settings_begin(struct settings *settings, const char *name, const s
                             const struct settings_table *machine)
 {
     ASSERT(program && program->rows);
-    const struct settings_table *const tables[] = { program, &service_settings_table, &network_settings_table,
-                                                    &loader_table, machine };
-    settings_begin(settings, tables, ARRAY_COUNT(tables) - (machine == NULL));
+    const struct settings_table *const shared[] = { &service_settings_table, &network_settings_table, &loader_table,
+                                                    machine };
+    const struct settings_table *tables[SETTINGS_TABLE_COUNT_MAX] = { program };
+    size_t count = 1;
+    for (size_t i = 0; program->parts != NULL && program->parts[i] != NULL; i++, count++) {
+        ASSERT(count + ARRAY_COUNT(shared) < ARRAY_COUNT(tables));
+        tables[count] = program->parts[i];
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(shared) - (machine == NULL); i++)
+        tables[count++] = shared[i];
+    settings_begin(settings, tables, count);
     settings->program = name;
 }

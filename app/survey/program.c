@@ -22,7 +22,7 @@ static const struct setting rows[] = {
     { "echo", SETTING_ENDPOINT, AT(echo), .unset = "no round trips",
       .help = "a host that sends UDP datagrams back (RFC 862)" },
 };
-static const struct settings_table table = { rows, ARRAY_COUNT(rows), &values, sizeof values, NULL };
+static const struct settings_table table = { rows, ARRAY_COUNT(rows), &values, sizeof values, NULL, NULL };
 
 static const char *init(const struct program_machine *machine, uint64_t now_ns)
 {

@@ -38,5 +38,5 @@ static const char *finish(void)
 }
 
 const struct settings_table time_settings_table = {
-    rows, ARRAY_COUNT(rows), &time_settings, sizeof time_settings, finish,
+    rows, ARRAY_COUNT(rows), &time_settings, sizeof time_settings, finish, NULL,
 };

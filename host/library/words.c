@@ -102,7 +102,7 @@ static bool defaults_set(struct pnet_words *words)
 const char *pnet_words_read(const char *text, struct pnet_words *words)
 {
     static _Thread_local struct settings settings; /* holds the message */
-    const struct settings_table table = { rows, ARRAY_COUNT(rows), words, sizeof *words, NULL };
+    const struct settings_table table = { rows, ARRAY_COUNT(rows), words, sizeof *words, NULL, NULL };
     settings_begin(&settings, (const struct settings_table *const[]){ &table }, 1);
     if (!defaults_set(words))
         return "no random numbers to be had";

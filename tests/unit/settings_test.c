@@ -523,7 +523,7 @@ static struct {
 } values;
 static const char *const colours[] = { "red", "blue", NULL };
 static struct setting tried;
-static const struct settings_table table = { &tried, 1, &values, sizeof values, NULL };
+static const struct settings_table table = { &tried, 1, &values, sizeof values, NULL, NULL };
 #define AT(member) .offset = (uint16_t)((uint8_t *)&values.member - (uint8_t *)&values), .bytes = sizeof values.member
 
 static void assert_row_refused(struct setting wrong, const char *message)
