@@ -56,6 +56,25 @@ bool book_level(uint32_t symbol, enum book_side side, uint32_t rank, struct book
     return true;
 }
 
+/* ---- trades ---- */
+
+bool book_trade(uint32_t symbol, uint64_t *number, struct book_trade *trade)
+{
+    ASSERT(symbol < book.symbol_count);
+    const struct trades *t = &book.trades[symbol];
+    if (t->count > BOOK_TRADE_COUNT && *number < t->count - BOOK_TRADE_COUNT)
+        *number = t->count - BOOK_TRADE_COUNT;
+    while (*number < t->count) {
+        const struct trade_place *place = &t->places[(*number)++ % BOOK_TRADE_COUNT];
+        *trade = (struct book_trade){ place->price, place->shares };
+        if (place->price != 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---- orders ---- */
+
 bool book_find(uint64_t reference, struct book_order *order)
 {
     const struct order *o = slot_of(reference);
@@ -112,16 +131,14 @@ static inline int last_price_set(uint32_t symbol, uint32_t price)
 }
 
 /* Notes a trade's price; 0: a cross of no shares has none. Returns the symbol if its last price changes, else -1. */
-static inline int take_trade(uint32_t symbol, uint32_t price, uint64_t match)
+static inline int take_trade(uint32_t symbol, uint32_t price, uint64_t shares, uint64_t match)
 {
     struct trades *t = &book.trades[symbol];
     if (__builtin_expect(price > ITCH_PRICE_MAX, 0))
         return drop_of(symbol, &book_counters.drop_price);
     if (price == 0)
         return -1;
-    t->prices[t->next] = price;
-    t->matches[t->next] = match;
-    t->next = (t->next + 1) % TRADE_COUNT;
+    t->places[t->count++ % BOOK_TRADE_COUNT] = (struct trade_place){ price, match, shares };
     return last_price_set(symbol, price);
 }
 
@@ -129,18 +146,18 @@ static inline int take_trade(uint32_t symbol, uint32_t price, uint64_t match)
 NOT_HOT static int take_broken(uint32_t symbol, uint64_t match)
 {
     struct trades *t = &book.trades[symbol];
-    ASSERT(t->next < TRADE_COUNT);
+    ASSERT(symbol < book.symbol_count);
     uint32_t found = 0;
-    while (found < TRADE_COUNT && (t->prices[found] == 0 || t->matches[found] != match))
+    while (found < BOOK_TRADE_COUNT && (t->places[found].price == 0 || t->places[found].match != match))
         found++;
-    if (found == TRADE_COUNT)
+    if (found == BOOK_TRADE_COUNT)
         return -1;
-    t->prices[found] = 0;
+    t->places[found].price = 0;
     book_counters.broken++;
-    uint32_t latest = (t->next + TRADE_COUNT - 1) % TRADE_COUNT;
-    for (uint32_t i = 1; i < TRADE_COUNT && t->prices[latest] == 0; i++)
-        latest = (latest + TRADE_COUNT - 1) % TRADE_COUNT;
-    return last_price_set(symbol, t->prices[latest]);
+    uint32_t latest = (uint32_t)((t->count - 1) % BOOK_TRADE_COUNT);
+    for (uint32_t i = 1; i < BOOK_TRADE_COUNT && t->places[latest].price == 0; i++)
+        latest = (latest + BOOK_TRADE_COUNT - 1) % BOOK_TRADE_COUNT;
+    return last_price_set(symbol, t->places[latest].price);
 }
 
 /* Takes a message about an order: an execution, a cancellation, a deletion, or a replacement by an order of the same
@@ -175,7 +192,7 @@ static inline int take_about_order(const struct itch_order_wire *m, uint32_t sym
                   load_be32(&replace->price));
     int changed = refresh(symbol, side), traded = -1;
     if (type == ITCH_EXECUTED || (type == ITCH_EXECUTED_PRICE && executed->printable == 'Y'))
-        traded = take_trade(symbol, price, load_be64(&executed->executed.match));
+        traded = take_trade(symbol, price, shares, load_be64(&executed->executed.match));
     return traded >= 0 ? traded : changed;
 }
 
@@ -243,9 +260,10 @@ static inline int take_print(const void *message, uint32_t symbol)
     const struct itch_cross_wire *cross = message;
     const struct itch_broken_wire *broken = message;
     if (trade->add.order.head.type == ITCH_TRADE)
-        return take_trade(symbol, load_be32(&trade->add.price), load_be64(&trade->match));
+        return take_trade(symbol, load_be32(&trade->add.price), load_be32(&trade->add.shares),
+                          load_be64(&trade->match));
     if (cross->head.type == ITCH_CROSS)
-        return take_trade(symbol, load_be32(&cross->price), load_be64(&cross->match));
+        return take_trade(symbol, load_be32(&cross->price), load_be64(&cross->shares), load_be64(&cross->match));
     return take_broken(symbol, load_be64(&broken->match));
 }
 

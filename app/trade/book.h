@@ -27,6 +27,7 @@ enum {
     BOOK_ORDER_COUNT_MAX = 1 << 20,
     BOOK_LEVEL_COUNT_MAX = 4096,      /* each side of a symbol */
     BOOK_SHARES_MAX = (1 << 26) - 1,  /* each order; Nasdaq takes less than a million */
+    BOOK_TRADE_COUNT = 16,            /* the latest of a symbol: one may be broken */
     BOOK_CLEAR_SLICE_BYTES = 1 << 16, /* some 5 us */
 };
 
@@ -68,6 +69,15 @@ struct book_level {
 
 /* Returns a level of a symbol's side, of which `rank` others are better; false: there are no more. */
 bool book_level(uint32_t symbol, enum book_side side, uint32_t rank, struct book_level *level);
+
+struct book_trade {
+    uint32_t price;
+    uint64_t shares;
+};
+
+/* Returns the next trade of a symbol from `*number` on, and moves the number past it; false: there are no more. Begin
+ * with 0. Broken trades are passed over, and all before the latest BOOK_TRADE_COUNT. */
+bool book_trade(uint32_t symbol, uint64_t *number, struct book_trade *trade);
 
 /* An order of the market. */
 struct book_order {

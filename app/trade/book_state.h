@@ -10,7 +10,6 @@
 enum {
     SLOT_COUNT_MAX = 2 * BOOK_ORDER_COUNT_MAX, /* at most half of the slots are used, so searches are short */
     SHARES_BITS = 26,
-    TRADE_COUNT = 16, /* the latest trades of a symbol, in case one is broken */
     LINE_SLOTS = 4,
     WARM_LINES = 64,                           /* for the next 256 references */
     ASIDE_SLOTS = BOOK_CLEAR_SLICE_BYTES / 16, /* looked at in a slice */
@@ -36,9 +35,11 @@ static_assert(LINE_SLOTS * sizeof(struct order) == 64, "four to a cache line, no
 
 /* The latest trades of a symbol. */
 struct trades {
-    uint32_t next;
-    uint32_t prices[TRADE_COUNT]; /* 0: none, or it was broken */
-    uint64_t matches[TRADE_COUNT];
+    uint64_t count; /* so far: the next one's place is count % BOOK_TRADE_COUNT */
+    struct trade_place {
+        uint32_t price; /* 0: none, or it was broken */
+        uint64_t match, shares;
+    } places[BOOK_TRADE_COUNT];
 };
 
 extern struct book_state {

@@ -24,6 +24,7 @@ void book_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count
     while (UINT32_C(1) << bits < 2 * order_count_max)
         bits++;
     memset(&book_counters, 0, sizeof book_counters);
+    memset(book.trades, 0, sizeof book.trades);
     book.multiplier = secret | 1;
     book.slot_shift = 64 - bits;
     book.slot_mask = (UINT32_C(1) << bits) - 1;
@@ -44,7 +45,8 @@ bool book_clear_slice(void)
         memset(book.locates, 0, sizeof book.locates);
         memset(book.tops, 0, sizeof book.tops);
         memset(book.states, 0, sizeof book.states);
-        memset(book.trades, 0, sizeof book.trades);
+        for (uint32_t i = 0; i < BOOK_SYMBOL_COUNT_MAX; i++)
+            memset(book.trades[i].places, 0, sizeof book.trades[i].places); /* the numbers go on */
         memset(book.symbol_of, LOCATE_UNKNOWN, sizeof book.symbol_of);
         for (uint32_t i = 0; i < BOOK_SYMBOL_COUNT_MAX; i++)
             book.sides[i][BOOK_BUY].count = book.sides[i][BOOK_SELL].count = 0;

@@ -3,12 +3,11 @@
 #include "base/assert.h"
 #include "base/hot_section.h"
 
-HOT bool strategy_join(const struct strategy_settings *settings, const struct book_top *top,
-                       const struct ouch_symbol *symbol, enum book_side side, struct strategy_order *order)
+HOT static bool decide(struct strategy_view *view, enum book_side side, struct strategy_order *order)
 {
-    ASSERT(settings->shares > 0);
-    const struct ouch_order *own = &symbol->own[side];
-    uint32_t price = top->price[side];
+    ASSERT(view->shares > 0);
+    const struct ouch_order *own = &view->own->own[side];
+    uint32_t price = view->top->price[side];
     if (own->state == OUCH_SENT || own->cancelling || (own->state == OUCH_OPEN && own->price == price))
         return false; /* one message about an order at a time */
     /* OUCH 5.0 counts the executed shares in a replacement's: an order without any is simple to replace. */
@@ -19,6 +18,8 @@ HOT bool strategy_join(const struct strategy_settings *settings, const struct bo
     else
         *order = (struct strategy_order){ .kind = STRATEGY_ENTER,
                                           .price = price,
-                                          .shares = price != 0 ? strategy_room(settings, symbol, side) : 0 };
+                                          .shares = price != 0 ? strategy_room(view, side) : 0 };
     return order->shares > 0;
 }
+
+const struct strategy strategy_join = { .decide = decide };

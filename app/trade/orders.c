@@ -1,6 +1,7 @@
 #include "app/trade/parts.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "app/service/slow.h"
 #include "base/assert.h"
@@ -9,6 +10,39 @@
 #include "net/transport_path.h"
 
 static_assert((int)RISK_OPEN_MAX < (int)OUCH_ORDER_COUNT_MAX, "an order that risk.open= permits finds a place");
+
+struct strategy_view orders_views[BOOK_SYMBOL_COUNT_MAX];
+
+void orders_begin(void)
+{
+    static _Alignas(64) uint8_t states[BOOK_SYMBOL_COUNT_MAX][STRATEGY_STATE_BYTES_MAX];
+    const struct strategy *strategy = trade_strategy();
+    memset(states, 0, sizeof states);
+    for (uint32_t i = 0; i < trade_settings.symbol_count; i++)
+        orders_views[i] = (struct strategy_view){ .top = book_top(i),
+                                                  .own = ouch_symbol(i),
+                                                  .state = states[i],
+                                                  .shares = trade_settings.shares,
+                                                  .position_max = trade_settings.risk.position_max,
+                                                  .symbol = i };
+    if (strategy == NULL)
+        return;
+    ASSERT(strategy->decide != NULL && strategy->state_bytes <= STRATEGY_STATE_BYTES_MAX);
+    trade.decide = strategy->decide;
+    trade.observe = strategy->observe;
+}
+
+NOT_HOT void orders_wake(uint64_t now_ns)
+{
+    ASSERT(trade_settings.symbol_count <= BOOK_SYMBOL_COUNT_MAX);
+    for (uint32_t i = 0; i < trade_settings.symbol_count; i++) {
+        struct strategy_view *view = &orders_views[i];
+        if (view->wake_ns == 0 || now_ns < view->wake_ns)
+            continue;
+        view->wake_ns = 0;
+        trade.dirty |= BIT(i);
+    }
+}
 
 NOT_HOT void orders_stop(const char *by)
 {
@@ -174,10 +208,13 @@ HOT void orders_consider(uint32_t symbol, uint64_t now_ns)
     if (!trade_is_armed() || !mold_is_current())
         return;
     trade.dirty &= ~BIT(symbol);
+    struct strategy_view *view = &orders_views[symbol];
+    view->now_ns = now_ns;
+    if (trade.observe != NULL)
+        trade.observe(view);
     enum book_side side = trade.sells_first & BIT(symbol) ? BOOK_SELL : BOOK_BUY;
     for (uint32_t asked = 0; asked < BOOK_SIDE_COUNT; asked++, side = book_other(side))
-        if (trade.strategy(&trade_settings.trading, book_top(symbol), ouch_symbol(symbol), side, &order)
-            && orders_place(symbol, side, &order, now_ns)) {
+        if (trade.decide(view, side, &order) && orders_place(symbol, side, &order, now_ns)) {
             trade.dirty |= BIT(symbol);
             return;
         }

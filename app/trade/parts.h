@@ -40,7 +40,8 @@ enum {
 
 extern struct trade {
     /* A tick touches the first lines. */
-    _Alignas(64) strategy *strategy; /* NULL: nothing is ordered */
+    _Alignas(64) strategy_decide *decide; /* the strategy's; NULL: nothing is ordered */
+    void (*observe)(struct strategy_view *view);
     bool stopped, feed_heard, cancel_all;
     uint64_t cancel_symbols;      /* a bit for each symbol whose orders are being cancelled */
     bool rehearses;               /* nothing is noted, and no order that stands is touched */
@@ -109,7 +110,7 @@ static inline bool trade_turn_is_over(void) { return trade.clock_ns() >= trade.t
 /* Returns true if orders may leave, as far as that changes seldom. risk_check decides again before each. */
 static inline bool trade_is_armed(void)
 {
-    return trade.strategy != NULL && !trade.stopped && trade.feed_heard && !trade.cancel_all
+    return trade.decide != NULL && !trade.stopped && trade.feed_heard && !trade.cancel_all
            && trade.verdict == PROGRAM_ON && link_is_up(&trade.orders) && ouch_is_ready() && ouch_is_sure();
 }
 
@@ -125,6 +126,13 @@ void shown_say_once(void);
 int64_t shown_profit_of_day(void);
 
 /* ---- orders.c ---- */
+
+/* The strategy's views, one for each symbol. */
+extern struct strategy_view orders_views[BOOK_SYMBOL_COUNT_MAX];
+/* Begins with the strategy of the settings. */
+void orders_begin(void);
+/* Lets the strategy look at the symbols whose timers are due. */
+void orders_wake(uint64_t now_ns);
 
 /* Holds all orders back and cancels those that are open, until an operator starts again. */
 void orders_stop(const char *by);

@@ -27,7 +27,10 @@ NOT_HOT bool rehearse_order(uint64_t now_ns)
     if (reason != NULL || !transport_poll(now_ns, &event))
         return false;
     const struct trace stamps = trace;
-    const struct strategy_settings trading = trade_settings.trading;
+    static uint8_t state[STRATEGY_STATE_BYTES_MAX];
+    struct strategy_view *const view = &orders_views[symbol];
+    const struct strategy_view seen = *view;
+    memcpy(state, view->state, sizeof state);
     const struct trade_counters counters = trade.counters;
     const struct book_counters of_book = book_counters;
     const uint64_t dirty = trade.dirty;
@@ -39,8 +42,8 @@ NOT_HOT bool rehearse_order(uint64_t now_ns)
     trade.rehearses = true;
     trade.orders.connection = event.connection;
     trade.orders.prepared = NULL;
-    trade_settings.trading.shares = 1;
-    trade_settings.trading.buy_at = UINT32_MAX;
+    view->shares = 1;
+    view->eager = true;
     orders_prepare();
     const bool was_prepared = trade.orders.prepared != NULL;
     mold_rehearsal_begin(datagram, 1);
@@ -60,7 +63,8 @@ NOT_HOT bool rehearse_order(uint64_t now_ns)
     trade.rehearses = false;
     trade.orders.connection = connection;
     trade.orders.prepared = prepared;
-    trade_settings.trading = trading;
+    *view = seen;
+    memcpy(view->state, state, sizeof state);
     trade.dirty = dirty;
     trade.counters = counters;
     book_counters = of_book;
@@ -71,6 +75,7 @@ NOT_HOT bool rehearse_order(uint64_t now_ns)
 
 NOT_HOT bool rehearse_warm_up(uint64_t now_ns)
 {
+    const struct strategy *strategy = trade_strategy();
     (void)now_ns;
     ASSERT(!trade.rehearses);
     mold_warm();
@@ -78,6 +83,9 @@ NOT_HOT bool rehearse_warm_up(uint64_t now_ns)
     ouch_warm();
     hot_fetch(&trade, offsetof(struct trade, rate_ns));
     hot_fetch(trade_settings.feed, sizeof trade_settings.feed);
-    hot_fetch(&trade_settings.trading, sizeof trade_settings.trading + sizeof trade_settings.risk);
+    hot_fetch(&trade_settings.risk, sizeof trade_settings.risk);
+    hot_fetch(orders_views, trade_settings.symbol_count * sizeof orders_views[0]);
+    if (strategy != NULL)
+        hot_fetch(strategy->settings.values, strategy->settings.values_bytes);
     return true;
 }

@@ -85,8 +85,7 @@ static struct settings_refusal set_positions(void *values, struct bytes value)
     return settings_accept();
 }
 
-/* Reads a price with up to four decimals. */
-static struct settings_refusal set_price(void *member, struct bytes value)
+struct settings_refusal strategy_set_price(void *member, struct bytes value)
 {
     uint32_t *price = member;
     struct bytes whole;
@@ -105,8 +104,20 @@ static struct settings_refusal set_price(void *member, struct bytes value)
 
 /* ---- the table ---- */
 
-static const char *const strategy_names[] = { "watch", "take", "join", NULL }; /* enum trade_strategy */
-#define PRICE_NOUN "a price like 101.25, at most four decimals"
+#define NAME(name, help)     #name,
+#define HELP(name, help)     "`" #name "` " help ", "
+#define PART(name, help)     &strategy_##name.settings,
+#define STRATEGY(name, help) &strategy_##name,
+static const char *const strategy_names[] = { "watch", STRATEGIES(NAME) NULL };
+static const struct settings_table *const parts[] = { STRATEGIES(PART) NULL };
+
+const struct strategy *trade_strategy(void)
+{
+    static const struct strategy *const strategies[] = { NULL, STRATEGIES(STRATEGY) };
+    ASSERT(trade_settings.strategy < ARRAY_COUNT(strategies));
+    return strategies[trade_settings.strategy];
+}
+
 #define LINE_NOUN  "GROUP:PORT, or 0.0.0.0:PORT for datagrams to this machine's address"
 
 #define AT(member) SETTING_AT(struct trade_settings, member)
@@ -145,14 +156,9 @@ static const struct setting rows[] = {
     { "feed.timeout", SETTING_TIME, AT(feed_timeout_ns), .min = NS_PER_MS, .initial = "3",
       .help = "the feed counts as lost after so long without a datagram of either line" },
     { "strategy", SETTING_CHOICE, AT(strategy), .choices = strategy_names, .initial = "watch",
-      .help = "`take` trades at prices that reach a limit, `join` keeps an order at the best bid and ask, `watch` "
-              "orders nothing" },
-    { "shares", SETTING_NUMBER, AT(trading.shares), .min = 1, .max = RISK_SHARES_MAX, .initial = "100",
+      .help = STRATEGIES(HELP) "`watch` orders nothing" },
+    { "shares", SETTING_NUMBER, AT(shares), .min = 1, .max = RISK_SHARES_MAX, .initial = "100",
       .noun = "a number of shares", .help = "of each order" },
-    { "take.buy", SETTING_CUSTOM, AT(trading.buy_at), .set = set_price, .unset = "never", .noun = PRICE_NOUN,
-      .help = "`take` buys when somebody sells at this price or a lower one" },
-    { "take.sell", SETTING_CUSTOM, AT(trading.sell_at), .set = set_price, .unset = "never", .noun = PRICE_NOUN,
-      .help = "`take` sells when somebody buys at this price or a higher one" },
     { "risk.collar", SETTING_NUMBER, AT(risk.collar_percent), .min = 1, .max = RISK_COLLAR_PERCENT_MAX, .initial = "5",
       .noun = "a percentage",
       .help = "an order's price is at most so far from the last trade's, or worse than the middle of the quote" },
@@ -211,16 +217,14 @@ static const char *finish(void)
         return "position= names a symbol that symbols= lacks";
     s->loss_max *= ITCH_PRICE_UNIT;
     s->risk.notional_max *= ITCH_PRICE_UNIT; /* the setting is in whole units of the currency */
-    s->trading.position_max = s->risk.position_max;
-    if (s->strategy == TRADE_TAKE && s->trading.buy_at == 0 && s->trading.sell_at == 0)
-        return "strategy=take needs take.buy= or take.sell=";
-    if (s->trading.buy_at != 0 && s->trading.sell_at != 0 && s->trading.buy_at >= s->trading.sell_at)
-        return "take.buy= is not less than take.sell=";
     if (s->feed[1].port == s->feed[0].port && s->feed[1].address == s->feed[0].address)
         return "feed.a= and feed.b= are the same line";
-    return s->trading.shares > s->risk.shares_max ? "shares= is more than risk.shares=" : NULL;
+    if (s->shares > s->risk.shares_max)
+        return "shares= is more than risk.shares=";
+    const struct strategy *chosen = trade_strategy();
+    return chosen != NULL && chosen->check != NULL ? chosen->check() : NULL;
 }
 
 const struct settings_table trade_settings_table = {
-    rows, ARRAY_COUNT(rows), &trade_settings, sizeof trade_settings, finish,
+    rows, ARRAY_COUNT(rows), &trade_settings, sizeof trade_settings, finish, parts,
 };

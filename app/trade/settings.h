@@ -11,8 +11,6 @@
 #include "app/trade/strategy.h"
 #include "base/settings.h"
 
-enum trade_strategy { TRADE_WATCH, TRADE_TAKE, TRADE_JOIN };
-
 enum { TRADE_POSITION_MAX = 100000000 };
 
 struct trade_position {
@@ -33,8 +31,8 @@ struct trade_settings {
     uint16_t rerequest_port; /* ours */
     uint32_t order_count_max;
     uint64_t gap_wait_ns, feed_timeout_ns;
-    enum trade_strategy strategy;
-    struct strategy_settings trading;
+    uint32_t strategy; /* trade_strategy() */
+    uint32_t shares;   /* in an order */
     struct risk_limits risk;
     uint64_t loss_max; /* in a day, in units of 0.0001 */
     uint32_t rejects_max;
@@ -45,3 +43,6 @@ struct trade_settings {
 
 extern struct trade_settings trade_settings;
 extern const struct settings_table trade_settings_table;
+
+/* Returns the strategy that is chosen; NULL: `watch`, which orders nothing. */
+const struct strategy *trade_strategy(void);

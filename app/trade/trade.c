@@ -43,14 +43,10 @@ const char *trade_set(struct bytes word)
 
 const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
 {
-    static strategy *const strategies[] = {
-        [TRADE_WATCH] = NULL, [TRADE_TAKE] = strategy_take, [TRADE_JOIN] = strategy_join
-    };
     const struct trade_settings *s = &trade_settings;
-    ASSERT(machine->tsc_khz > 0 && machine->now_ns != NULL && s->strategy < ARRAY_COUNT(strategies));
+    ASSERT(machine->tsc_khz > 0 && machine->now_ns != NULL);
     memset(&trade, 0, sizeof trade);
     memset(&shown_unrehearsed, 0, sizeof shown_unrehearsed);
-    trade.strategy = strategies[s->strategy];
     trade.dirty = trade_all_symbols();
     trade.clock_ns = machine->now_ns;
     trade.ns_per_cycle_32 = (NS_PER_MS << 32) / machine->tsc_khz;
@@ -61,6 +57,7 @@ const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
     format((char *)session, sizeof session, "%-10.10s", s->session);
     mold_init(s->gap_wait_ns, s->feed_timeout_ns, s->session[0] != '\0' ? session : NULL);
     ouch_init(s->symbols, s->symbol_count);
+    orders_begin();
     for (uint32_t i = 0; i < s->position_count; i++) {
         trade.values[s->positions[i].at].shares = s->positions[i].shares;
         ouch_set_position(s->positions[i].at, s->positions[i].shares);
@@ -143,6 +140,7 @@ NOT_HOT static void poll_timers(uint64_t now_ns)
     snapshot_watch_books();
     feed_watch(now_ns);
     orders_watch_limits();
+    orders_wake(now_ns);
     if (now_ns >= trade.next_reconsider_ns) {
         trade.next_reconsider_ns = now_ns + RECONSIDER_NS;
         ouch_retry_cancels();

@@ -2,12 +2,14 @@
 import gzip
 import json
 import os
+import re
 import struct
 import subprocess
 import time
 
 import pytest
 
+from command_line import ROOT
 from servers.exchange import itch, moldudp64
 from tests.exchange.running import WAIT_S, WORDS
 from tests.lib import packets
@@ -160,3 +162,10 @@ def test_a_day_is_the_same_in_files_of_all_kinds(tmp_path, content, words):
 def test_each_mistake_has_a_line_of_its_own(tmp_path, content, words, status, said):
     found, text, _ = run(tmp_path, content, "symbols=AAAA", *words)
     assert found == status and said in text and "Traceback" not in text, text
+
+
+def test_the_page_builds_the_strategy_that_is_there():
+    page = (ROOT / "app/trade/README.md").read_text()
+    code = "".join((ROOT / path).read_text() for path in ("app/trade/skew.c", "tests/unit/trade_strategy_test.c"))
+    blocks = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) > 7 and not [block for block in blocks if block not in code]

@@ -45,6 +45,30 @@ static void assert_top(uint32_t bid, uint64_t bid_shares, uint32_t ask, uint64_t
     book_check();
 }
 
+TEST(depth_and_trades_are_given_out)
+{
+    struct book_level level;
+    struct book_order order;
+    struct book_trade trade;
+    uint64_t number = 0;
+    add(1, 'S', 100, PRICE + 100);
+    add(2, 'S', 30, PRICE);
+    add(3, 'S', 20, PRICE + 100);
+    assert_true(book_level(0, BOOK_SELL, 1, &level) && level.price == PRICE + 100 && level.shares == 120);
+    assert_false(book_level(0, BOOK_SELL, 2, &level) || book_level(0, BOOK_BUY, 0, &level));
+    assert_true(book_find(3, &order) && order.shares == 20 && order.price == PRICE + 100 && order.side == BOOK_SELL);
+    assert_false(book_find(4, &order) || book_trade(0, &number, &trade));
+    take(itch_reduce(m, ITCH_EXECUTED, LOCATE_A, 2, 10));
+    assert_true(book_trade(0, &number, &trade) && trade.price == PRICE && trade.shares == 10);
+    assert_false(book_trade(0, &number, &trade));
+    for (uint32_t i = 0; i < 20; i++)
+        take(itch_reduce(m, ITCH_EXECUTED, LOCATE_A, 1, 1 + i / 19));
+    uint32_t count = 0; /* more than there are places */
+    while (book_trade(0, &number, &trade))
+        count++;
+    assert_true(count == BOOK_TRADE_COUNT && trade.price == PRICE + 100 && trade.shares == 2);
+}
+
 TEST(best_of_both_sides_follows_each_message)
 {
     assert_int_equal(add(1, 'B', 100, PRICE), 0);

@@ -2,7 +2,6 @@
  * and the strategies' orders. */
 #include "app/trade/risk.h"
 
-#include "app/trade/strategy.h"
 #include "base/time.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
@@ -307,110 +306,4 @@ TEST(all_combinations_of_edges_agree_with_the_rules)
         passed += passes;
     }
     assert_true(passed > 500);
-}
-
-/* ---- strategies ---- */
-
-static struct strategy_settings settings;
-static struct book_top top;
-static struct ouch_symbol own;
-static struct strategy_order wanted;
-static enum book_side wanted_side;
-
-/* Asks a strategy about one side, then about the other. */
-static bool wants(strategy *of)
-{
-    for (wanted_side = BOOK_BUY; wanted_side < BOOK_SIDE_COUNT; wanted_side++)
-        if (of(&settings, &top, &own, wanted_side, &wanted))
-            return true;
-    return false;
-}
-
-static void set_market(uint32_t bid, uint64_t bid_shares, uint32_t ask, uint64_t ask_shares)
-{
-    memset(&own, 0, sizeof own);
-    memset(&top, 0, sizeof top);
-    top.price[BOOK_BUY] = bid, top.shares[BOOK_BUY] = bid_shares;
-    top.price[BOOK_SELL] = ask, top.shares[BOOK_SELL] = ask_shares;
-    settings = (struct strategy_settings){ .shares = 100, .position_max = 250, .buy_at = 1000, .sell_at = 2000 };
-}
-
-static void assert_wanted(enum strategy_kind kind, enum book_side side, uint32_t price, uint32_t shares)
-{
-    assert_int_equal(wanted.kind, kind);
-    assert_int_equal(wanted_side, side);
-    assert_int_equal(wanted.price, price);
-    assert_int_equal(wanted.shares, shares);
-}
-
-TEST(take_buys_and_sells_at_its_limits)
-{
-    set_market(900, 500, 1001, 500);
-    assert_false(wants(strategy_take));
-    top.price[BOOK_SELL] = 1000;
-    assert_true(wants(strategy_take));
-    assert_wanted(STRATEGY_ENTER, BOOK_BUY, 1000, 100);
-    assert_true(wanted.immediate);
-    top.shares[BOOK_SELL] = 7; /* no more than there is */
-    wants(strategy_take);
-    assert_int_equal(wanted.shares, 7);
-    own.open_shares[BOOK_BUY] = 7; /* one at a time */
-    assert_false(wants(strategy_take));
-    set_market(2000, 500, 2010, 500);
-    own.position = -200;
-    assert_true(wants(strategy_take));
-    assert_wanted(STRATEGY_ENTER, BOOK_SELL, 2000, 50);
-    own.position = -250;
-    assert_false(wants(strategy_take));
-    set_market(0, 0, 0, 0);
-    assert_false(wants(strategy_take));
-    set_market(3000, 5, 4000, 5);
-    settings.sell_at = 0;
-    assert_false(wants(strategy_take));
-}
-
-TEST(join_quotes_both_sides_and_follows_the_market)
-{
-    set_market(900, 500, 1001, 500);
-    assert_true(wants(strategy_join));
-    assert_wanted(STRATEGY_ENTER, BOOK_BUY, 900, 100);
-    own.own[BOOK_BUY] = (struct ouch_order){ .reference = 1, .state = OUCH_SENT, .price = 900, .open_shares = 100 };
-    own.open_shares[BOOK_BUY] = 100;
-    assert_true(wants(strategy_join));
-    assert_wanted(STRATEGY_ENTER, BOOK_SELL, 1001, 100);
-    own.own[BOOK_SELL] = (struct ouch_order){ .reference = 2, .state = OUCH_OPEN, .price = 1001, .open_shares = 60 };
-    own.own[BOOK_BUY].state = OUCH_OPEN;
-    assert_false(wants(strategy_join));
-    top.price[BOOK_BUY] = 910;
-    assert_true(wants(strategy_join));
-    assert_wanted(STRATEGY_REPLACE, BOOK_BUY, 910, 100);
-    own.own[BOOK_BUY].executed = true;
-    assert_true(wants(strategy_join));
-    assert_int_equal(wanted.kind, STRATEGY_CANCEL);
-    own.own[BOOK_BUY].cancelling = true;
-    assert_false(wants(strategy_join));
-    top.price[BOOK_SELL] = 0; /* nobody is left there to join */
-    assert_true(wants(strategy_join));
-    assert_wanted(STRATEGY_CANCEL, BOOK_SELL, 0, 60);
-}
-
-TEST(strategies_never_exceed_their_position)
-{
-    random_seed(3);
-    for (int i = 0; i < 200000; i++) {
-        set_market(1 + (uint32_t)random_below(2500), 1 + random_below(300), 1 + (uint32_t)random_below(2500),
-                   1 + random_below(300));
-        own.position = (int64_t)random_below(700) - 350;
-        own.open_shares[BOOK_BUY] = random_below(3) * 100;
-        own.open_shares[BOOK_SELL] = random_below(3) * 100;
-        strategy *const both[] = { strategy_take, strategy_join };
-        for (int k = 0; k < 2; k++) {
-            if (!wants(both[k]))
-                continue;
-            assert_int_equal(wanted.kind, STRATEGY_ENTER);
-            int64_t sign = wanted_side == BOOK_BUY ? 1 : -1;
-            int64_t worst = sign * own.position + (int64_t)own.open_shares[wanted_side] + wanted.shares;
-            assert_true(wanted.shares > 0 && wanted.shares <= 100 && worst <= 250);
-        }
-    }
 }

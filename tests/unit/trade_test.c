@@ -12,6 +12,7 @@
 #include "app/service/stats.h"
 #include "app/trade/book.h"
 #include "app/trade/ouch.h"
+#include "app/trade/parts.h"
 #include "app/trade/settings.h"
 #include "app/trade/trade.h"
 #include "base/log.h"
@@ -341,13 +342,16 @@ static void act(void)
     }
 }
 
-/* Returns a sum of the bytes sent, of the message area and of the counters except the
+/* Returns a sum of the bytes sent, of the message area, of the strategy's state, and of the counters except the
  * rehearsals'. */
 static uint64_t sum_of_all(void)
 {
     struct counter c;
     const struct fake_connection *sent = &fake.connections[orders];
-    uint64_t sum = mold_next_deadline_ns();
+    const uint8_t *state = orders_views[0].state;
+    uint64_t sum = mold_next_deadline_ns() + orders_views[0].wake_ns;
+    for (uint32_t i = 0; i < STRATEGY_STATE_BYTES_MAX; i++)
+        sum = sum * 31 + state[i];
     for (uint32_t i = 0; i < sent->sent_bytes; i++)
         sum = sum * 31 + (uint8_t)sent->sent[i];
     for (size_t i = 0; i < TRANSPORT_MESSAGE_BYTES_MAX; i++)
@@ -362,14 +366,15 @@ TEST(rehearsals_change_nothing_in_any_state)
 {
     enum { GAMES = 24, ACTS = 400 };
     static uint64_t sums[ACTS];
+    static const char *const words[] = { "strategy=join risk.short=on", "strategy=take take.buy=100 take.sell=100.5",
+                                         "strategy=skew risk.short=on skew.rest=1ms" };
     random_seed(1);
     for (int game = 0; game < GAMES; game++) {
         const uint64_t seed = random_next();
         for (int pass = 0; pass < 2; pass++) {
             random_state = seed;
             added = 0;
-            start_session(game % 2 == 0 ? "strategy=join risk.short=on" : "strategy=take take.buy=100 take.sell=100.5",
-                          1);
+            start_session(words[game % 3], 1);
             open_market();
             fake.rehearses = pass == 1;
             for (int i = 0; i < ACTS; i++) {
