@@ -113,6 +113,19 @@ def test_fly_arms_once_shows_the_log_and_reports_that_linux_is_back(machine):
         fly.wait()
 
 
+def test_a_roll_installs_and_flies_what_is_installed_once_more(machine):
+    page = free_port(TCP)
+    machine.config.write_text(machine.config.read_text() + f"http.port={page}\n")
+    words = ("fly", "--rolling", "--config", machine.config, "--kernel", machine.kernel, "--wait", "60")
+    for was_home in (True, False):
+        done = machine.run(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert ("host: the kernel ends." in done.stdout) != was_home
+        assert "host: installed; Linux stays the default" in done.stdout and "host: by GRUB" in done.stdout
+        assert "host  done" in done.stdout and "the status page is up\n1 of 1 done\n" in done.stdout
+    assert machine.run("status", "--config", machine.config).returncode == 0
+
+
 def test_a_run_that_ends_at_once_is_noticed(machine, monkeypatch):
     machine.host.file("/fake/no-player")
     done = machine.run("fly", "--wait", "60")

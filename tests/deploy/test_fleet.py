@@ -1,15 +1,21 @@
 """tools/peregrine with several HOSTs, which are directories: side by side, one line a HOST, each failure counted."""
+import contextlib
 import json
 import os
 import pathlib
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
+import types
 
 import pytest
 
+from deploy import balancer
+from deploy.ssh import RemoteError
 from tests.deploy.fakehost import INHIBITED, ROOT
 from tests.deploy.test_install import Deployment
 from tests.lib.waiting import wait_for
@@ -132,6 +138,48 @@ printf '\\033[31mno\\n' >&2; exit 255
     assert "\x1b[31m" not in said and "\x1b[22A" in said and "and 9 more" in said
     last = rows_of(said.rpartition("\x1b[22A")[2].replace("\x1b[K", "").replace("\r", ""))
     assert len(last) == 30 and last["host7"] == ("failed", "peregrine: host7: ssh: \\x1b[31mn"), last
+
+
+class FakeBalancer:
+    """HAProxy's socket: the server `a` of one backend, which keeps `requests` until it is drained. Notes the orders."""
+
+    def __init__(self, path, requests="0", answer=""):
+        self.orders, self.requests, self.answer = [], requests, answer
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path))
+        self.listener.listen()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            with self.listener.accept()[0] as client:
+                command = client.recv(1000).decode().strip()
+                if command == "show stat":
+                    client.sendall(b"# pxname,svname,type,addr,scur,qcur,status\n"
+                                   b"m,a,2,192.0.2.1:80,%s,0,UP\n" % self.requests.encode())
+                else:
+                    self.orders.append(command)
+                    client.sendall(self.answer.encode())
+
+
+@pytest.mark.parametrize("name, requests, answer, page, fails, states", [
+    ("a", "0", "", True, False, ["drain", "ready"]), ("root@b", "0", "", True, False, ["drain", "ready"]),
+    ("a", "0", "", True, True, ["drain", "ready"]), ("a", "0", "", False, True, ["drain"]),
+    ("a", "1", "", True, True, ["drain", "ready"]), ("a", "0", "Permission denied", False, True, ["drain"])])
+def test_a_server_is_taken_in_again_unless_its_page_is_gone(tmp_path, name, requests, answer, page, fails, states):
+    host = types.SimpleNamespace(name=name, address=lambda: "192.0.2.1")
+    fake = FakeBalancer(tmp_path / "socket", requests, answer)
+    haproxy = balancer.Balancer(tmp_path / "socket", host, 0.3)
+    with pytest.raises((RemoteError, KeyboardInterrupt)) if fails else contextlib.nullcontext():
+        with haproxy.drained(lambda: page):
+            if fails:
+                raise KeyboardInterrupt
+    assert [order.split()[-1] for order in fake.orders if order.startswith("set server m/a state")] == states
+    assert answer or ("enable agent m/a" in fake.orders) == (states[-1] == "ready")
+    with pytest.raises(RemoteError, match="no server of this name"):
+        host.address = lambda: "192.0.2.2"
+        host.name = "c"
+        balancer.Balancer(tmp_path / "socket", host, 1)
 
 
 @pytest.mark.parametrize("words, message", [

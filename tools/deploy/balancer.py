@@ -19,9 +19,11 @@ class Balancer:
         there are none. `seconds` bounds each wait."""
         self.path, self.seconds = path, seconds
         name, address = host.name.rpartition("@")[2], host.address()
+        with contextlib.suppress(OSError):
+            address = socket.gethostbyname(address)
         rows = self._rows()
         self.servers = [server for server in rows if server[1] == name] or \
-                       [server for server, row in rows.items() if row["addr"].rpartition(":")[0] == address]
+                       [server for server, row in rows.items() if (row["addr"] or "").rpartition(":")[0] == address]
         if not self.servers:
             raise RemoteError(f"{host.name}: HAProxy at {path} has no server of this name or of the address {address}")
 
