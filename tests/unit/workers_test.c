@@ -218,9 +218,9 @@ TEST(worker_that_does_not_hear_an_nmi_is_deaf_after_the_wait)
     assert_non_null(workers_failed());
     assert_true(workers_failed()->is_deaf);
     assert_int_equal(workers_failed()->apic_id, 5);
-    workers_stop(1); /* it has failed already */
+    workers_stop(1); /* the worker has failed already */
     assert_int_equal(machine.us - begin_us, DEAF_WAIT_US);
-    has_failed = false; /* another one is about to write its failure */
+    has_failed = false; /* another worker is about to write its failure */
     workers_stop(1);
     assert_null(workers_failed());
     failing = false;
