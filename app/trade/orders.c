@@ -228,15 +228,17 @@ NOT_HOT void orders_consider_more(uint64_t now_ns)
             orders_consider(symbol, now_ns);
 }
 
+static bool is_foreign(const struct ouch_order *o) { return o->symbol == trade_settings.symbol_count; }
+
 NOT_HOT void orders_cancel(uint64_t now_ns)
 {
     uint32_t at = 0;
     const struct ouch_order *o;
-    ASSERT(trade.cancel_all || trade.cancel_symbols != 0);
+    ASSERT(trade.cancel_all || trade.cancel_symbols != 0 || ouch_levels.foreign != 0);
     if (!link_is_up(&trade.orders) || !ouch_is_ready())
         return;
     while ((o = ouch_next_live(&at)) != NULL)
-        if ((trade.cancel_all || trade.cancel_symbols & BIT(o->symbol)) && !cancel(o, now_ns))
+        if ((trade.cancel_all || is_foreign(o) || trade.cancel_symbols & BIT(o->symbol)) && !cancel(o, now_ns))
             return;
     trade.cancel_all = trade.cancel_all && ouch_levels.open > 0;
     for (uint32_t i = 0; i < trade_settings.symbol_count; i++)
@@ -244,16 +246,19 @@ NOT_HOT void orders_cancel(uint64_t now_ns)
             trade.cancel_symbols &= ~BIT(i);
 }
 
+/* Logs an order with what is to be said about it. */
+static void log_order(const struct ouch_order *o, const char *what)
+{
+    ASSERT(o->side < BOOK_SIDE_COUNT);
+    log_line("trade: order %u %s: %s %u %.8s at %u.%04u", o->reference, what, o->side == BOOK_BUY ? "buy" : "sell",
+             o->open_shares, (const char *)o->name, o->price / ITCH_PRICE_UNIT, o->price % ITCH_PRICE_UNIT);
+}
+
 NOT_HOT void orders_log_left_open(void)
 {
-    uint32_t at = 0;
     const struct ouch_order *o;
-    while ((o = ouch_next_open(&at)) != NULL) {
-        ASSERT(o->symbol < trade_settings.symbol_count);
-        log_line("trade: order %u stays open: %s %u %.8s at %u.%04u", o->reference,
-                 o->side == BOOK_BUY ? "buy" : "sell", o->open_shares, (const char *)trade_settings.symbols[o->symbol],
-                 o->price / ITCH_PRICE_UNIT, o->price % ITCH_PRICE_UNIT);
-    }
+    for (uint32_t at = 0; (o = ouch_next_open(&at)) != NULL;)
+        log_order(o, "stays open");
 }
 
 /* ---- the orders' session ---- */
@@ -285,7 +290,11 @@ void orders_poll_session(uint64_t now_ns)
         trade.query_due = false;
     bool all_came = trade.settled || trade.orders.soup.idle;
     if (!ouch_is_ready() && link_is_up(&trade.orders) && all_came && ouch_settle(now_ns)) {
+        const struct ouch_order *o;
         trade.settled = true;
+        for (uint32_t at = 0; (o = ouch_next_open(&at)) != NULL;)
+            if (is_foreign(o))
+                log_order(o, "is cancelled, as its symbol is not traded here");
         log_line("orders: ready, %llu open, next reference %llu", (unsigned long long)ouch_levels.open,
                  (unsigned long long)ouch_levels.next_reference);
     }

@@ -99,15 +99,16 @@ static void note_price(struct ouch_symbol *s, enum book_side side, uint32_t pric
 void ouch_sum_up(uint32_t symbol)
 {
     struct ouch_symbol *s = &ouch.symbols[symbol];
-    ASSERT(symbol < ouch.symbol_count);
+    ASSERT(symbol <= ouch.symbol_count);
     s->open_shares[BOOK_BUY] = s->open_shares[BOOK_SELL] = 0;
     s->nearest[BOOK_BUY] = s->nearest[BOOK_SELL] = 0;
     memset(s->own, 0, sizeof s->own);
-    ouch_levels.open = 0;
+    ouch_levels.open = ouch_levels.foreign = 0;
     for (const struct ouch_order *o = ouch.orders; o < ouch.orders + OUCH_ORDER_COUNT_MAX; o++) {
         if (!ouch_is_live(o))
             continue;
         ouch_levels.open++;
+        ouch_levels.foreign += o->symbol == ouch.symbol_count;
         if (o->symbol != symbol)
             continue;
         s->open_shares[o->side] += max_u32(o->open_shares, o->next_shares);
@@ -171,6 +172,7 @@ void ouch_entered(uint32_t symbol, enum book_side side, uint32_t quantity, uint3
                               .side = (uint8_t)side,
                               .symbol = (uint8_t)symbol,
                               .immediate = immediate };
+    memcpy(o->name, ouch.names[symbol], sizeof o->name);
     ouch_counters.entered++;
     ouch_counters.shares_ordered += quantity;
     ouch_sum_up(symbol);
@@ -203,7 +205,7 @@ void ouch_retry_cancels(void)
     for (struct ouch_order *o = ouch.orders; o < ouch.orders + OUCH_ORDER_COUNT_MAX; o++) {
         if (!o->cancel_rejected)
             continue;
-        ASSERT(o->symbol < ouch.symbol_count);
+        ASSERT(o->symbol <= ouch.symbol_count);
         o->cancelling = o->cancel_rejected = false;
         ouch_sum_up(o->symbol);
     }
@@ -287,7 +289,7 @@ void ouch_warm(void)
 void ouch_check(void)
 {
     for (const struct ouch_order *o = ouch.orders; o < ouch.orders + OUCH_ORDER_COUNT_MAX; o++) {
-        ASSERT(o->state == OUCH_FREE || (o->symbol < ouch.symbol_count && o->side < BOOK_SIDE_COUNT));
+        ASSERT(o->state == OUCH_FREE || (o->symbol <= ouch.symbol_count && o->side < BOOK_SIDE_COUNT));
         ASSERT(o->state != OUCH_DONE || o->open_shares == 0);
         ASSERT(!ouch_is_live(o) || (o->open_shares > 0 && ouch_order_of(o->reference) == o));
         ASSERT(o->next_reference == 0 || o->state != OUCH_OPEN);

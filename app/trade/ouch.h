@@ -8,7 +8,8 @@
  * The exchange is believed as far as its responses agree with our orders. An acceptance has the order's side, symbol
  * and time in force, at most its shares, and no worse price. An execution has at most the open shares, and no worse
  * price. A response that contradicts our own knowledge makes positions unsure (ouch_levels.sure) for the rest of the
- * run, and nobody orders any more. An order of an earlier run is known by its acceptance alone. */
+ * run, and nobody orders any more. An order of an earlier run is known by its acceptance alone. It may be of a symbol
+ * that is not traded here: somebody has to cancel it. */
 #pragma once
 
 #include <stdbool.h>
@@ -43,12 +44,13 @@ struct ouch_order {
     uint32_t reference, open_shares;
     uint32_t price;                                   /* as asked; the accepted one may be better */
     uint32_t next_reference, next_shares, next_price; /* a replacement's under way; 0: none */
-    uint8_t state, side, symbol;
+    uint8_t state, side, symbol;                      /* symbol: the count of symbols for one that is not traded here */
     bool immediate;
     bool adopted;  /* from an earlier run: `price` is the accepted one */
     bool executed; /* some shares of the order, or of one that it has replaced */
     bool cancelling;
     bool cancel_rejected; /* `cancelling` is left until ouch_retry_cancels */
+    uint8_t name[ITCH_STOCK_BYTES];
 };
 
 /* The orders and the position of a symbol. */
@@ -132,8 +134,8 @@ void ouch_check(void);
     X(slid) X(cancels) X(cancel_rejected) X(rejected) X(broken) X(adopted) X(never_arrived) X(others) X(days) \
     X(drop_type) X(drop_length) X(drop_unknown_reference) X(drop_unknown_symbol) X(drop_state) X(drop_side) \
     X(drop_shares) X(drop_price) X(drop_time_in_force) X(drop_excess) X(drop_full)
-/* `sure` 0: a response has contradicted our knowledge. `rejects`: in a row or within a second, the larger number. */
-#define OUCH_LEVELS(X) X(open) X(sure) X(next_reference) X(rejects)
+/* `foreign`: the open orders of symbols that are not traded here. `sure` 0: a response has contradicted our knowledge. `rejects`: in a row or within a second, the larger number. */
+#define OUCH_LEVELS(X) X(open) X(foreign) X(sure) X(next_reference) X(rejects)
 /* clang-format on */
 extern struct ouch_counters {
     OUCH_COUNTERS(COUNTER_MEMBER)

@@ -37,7 +37,7 @@ static uint32_t symbol_of_terms(const struct ouch_terms_wire *terms)
 /* Sets an order to its accepted terms, which have its shares or fewer. */
 static int accept(struct ouch_order *o, const struct ouch_terms_wire *terms)
 {
-    ASSERT(o->symbol < ouch.symbol_count);
+    ASSERT(o->symbol <= ouch.symbol_count);
     o->open_shares = load_be32(&terms->quantity);
     if (terms->state != 'L' || o->open_shares == 0)
         ouch_end(o);
@@ -78,8 +78,8 @@ static int adopt(struct ouch_order *o, uint32_t reference, const struct ouch_ter
     ASSERT(o == NULL || o->reference != reference);
     if (ouch.ready || reference == 0)
         return ouch_doubt(&ouch_counters.drop_unknown_reference, "an acceptance names an order that was never sent");
-    if (symbol == ouch.symbol_count || (o != NULL && o->symbol != symbol))
-        return ouch_doubt(&ouch_counters.drop_unknown_symbol, "an acceptance names a symbol that is not traded here");
+    if (o != NULL && memcmp(o->name, terms->symbol, sizeof o->name) != 0)
+        return ouch_doubt(&ouch_counters.drop_unknown_symbol, "a replacement has another symbol than its original");
     if (load_be64(&terms->price) > ITCH_PRICE_MAX)
         return ouch_doubt(&ouch_counters.drop_price, "an acceptance has a price that is none");
     if (!is_known)
@@ -93,6 +93,7 @@ static int adopt(struct ouch_order *o, uint32_t reference, const struct ouch_ter
                               .symbol = (uint8_t)symbol,
                               .adopted = true,
                               .executed = executed };
+    memcpy(o->name, terms->symbol, sizeof o->name);
     ouch_use_up(reference);
     ouch_counters.adopted++;
     ouch_counters.shares_ordered += load_be32(&terms->quantity);
@@ -158,7 +159,7 @@ static void move(const struct execution *e, int64_t sign)
     struct ouch_symbol *s = &ouch.symbols[e->symbol];
     const int64_t shares = sign * (e->side == BOOK_BUY ? (int64_t)e->shares : -(int64_t)e->shares);
     const int64_t priced = shares > SHARES_MAX ? SHARES_MAX : shares < -SHARES_MAX ? -SHARES_MAX : shares;
-    ASSERT(e->symbol < ouch.symbol_count && e->price <= ITCH_PRICE_MAX);
+    ASSERT(e->symbol <= ouch.symbol_count && e->price <= ITCH_PRICE_MAX);
     s->position += shares;
     s->cash -= priced * (int64_t)e->price;
     if (s->cash > cash_max || s->cash < -cash_max) {
@@ -345,5 +346,5 @@ int ouch_take(struct bytes response, uint64_t now_ns)
     int symbol = responses[type].take(response.data);
     if (symbol >= 0)
         ouch_sum_up((uint32_t)symbol);
-    return symbol;
+    return symbol < (int)ouch.symbol_count ? symbol : -1;
 }

@@ -12,9 +12,9 @@ extern struct ouch_state {
     const char *contradiction; /* the first one; NULL: none yet */
     uint64_t response_ns;      /* when the latest response came */
     uint32_t rejects_in_row;
-    uint32_t rejects_first, rejects_in_second; /* the last second's in rejects_ns: oldest place, number */
-    uint32_t next_place;                       /* the search of a free place begins here */
-    struct ouch_symbol symbols[BOOK_SYMBOL_COUNT_MAX];
+    uint32_t rejects_first, rejects_in_second;             /* the last second's in rejects_ns: oldest place, number */
+    uint32_t next_place;                                   /* the search of a free place begins here */
+    struct ouch_symbol symbols[BOOK_SYMBOL_COUNT_MAX + 1]; /* the last one: all that are not traded here */
     struct ouch_order orders[OUCH_ORDER_COUNT_MAX];
     uint64_t rejects_ns[OUCH_REJECT_COUNT]; /* when the latest rejections came, a ring */
     uint32_t next_execution;

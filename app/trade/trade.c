@@ -177,7 +177,7 @@ __attribute__((noinline)) static enum program_verdict idle_turn(unsigned events,
     if (mold_has_backlog() && mold_advance()) /* at least one datagram a turn, however much the events have taken */
         feed_take_messages(now_ns);
     feed_rerequest(now_ns);
-    if (trade.cancel_all || trade.cancel_symbols != 0)
+    if (trade.cancel_all || trade.cancel_symbols != 0 || ouch_levels.foreign != 0)
         orders_cancel(now_ns);
     if (trade.dirty != 0 && trade_is_armed())
         orders_consider_more(now_ns);

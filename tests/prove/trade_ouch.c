@@ -19,7 +19,7 @@ static void order_any(struct ouch_order *o)
 {
     o->state = (uint8_t)prove_number(OUCH_FREE, OUCH_DONE);
     o->side = (uint8_t)prove_number(BOOK_BUY, BOOK_SELL);
-    o->symbol = (uint8_t)prove_number(0, SYMBOL_COUNT - 1);
+    o->symbol = (uint8_t)prove_number(0, SYMBOL_COUNT);
     o->cancelling = prove_number(0, 1);
     o->immediate = prove_number(0, 1);
     o->adopted = prove_number(0, 1);
@@ -36,7 +36,7 @@ static void orders_any(void)
     for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++)
         order_any(&ouch.orders[i]);
     for (uint32_t i = 0; i < OUCH_EXECUTION_COUNT; i++) {
-        ouch.executions[i].symbol = (uint8_t)prove_number(0, SYMBOL_COUNT - 1);
+        ouch.executions[i].symbol = (uint8_t)prove_number(0, SYMBOL_COUNT);
         ouch.executions[i].side = (uint8_t)prove_number(BOOK_BUY, BOOK_SELL);
         ouch.executions[i].price = (uint32_t)prove_number(0, ITCH_PRICE_MAX);
     }

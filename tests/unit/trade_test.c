@@ -987,6 +987,30 @@ TEST(fresh_start_is_ready_when_the_server_is_idle_behind_the_replay)
     assert_int_equal(ouch_symbol(0)->position, 100);
 }
 
+TEST(orders_of_symbols_that_are_not_traded_any_more_are_said_and_cancelled)
+{
+    uint64_t at = log_end();
+    start("strategy=take take.buy=100");
+    log_in("S1", 1);
+    respond(ouch_accepted(m, 1, 'B', 100, "CCC", PRICE, 'L'));
+    respond(ouch_accepted(m, 2, 'S', 100, "DDD", PRICE, 'L'));
+    respond(ouch_executed(m, 2, 40, PRICE, 1));
+    respond(ouch_response(m, 'Q', 3, 13));
+    be_idle();
+    seen_bytes = fake.connections[orders].sent_bytes;
+    pass(2 * OUCH_QUIET_NS);
+    assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0\0\12UX\0\0\0\2\0\0\0\0", 24));
+    assert_true(is_logged(&at, "order 2 is cancelled, as its symbol is not traded here: sell 60 DDD      at 100.0000"));
+    assert_int_equal(counter("pool.orders_foreign"), 2);
+    respond(ouch_decrement(m, 1, 100));
+    respond(ouch_decrement(m, 2, 60));
+    assert_true(ouch_levels.open == 0 && ouch_is_sure());
+    open_market();
+    pass(5 * NS_PER_MS);
+    trigger(10);
+    assert_int_equal(counter("trade.orders"), 1);
+}
+
 TEST(another_session_of_the_orders_ends_all_trading)
 {
     fake_closed(orders, TRANSPORT_RESET);
