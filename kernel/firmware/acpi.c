@@ -368,7 +368,6 @@ bool acpi_timer_line(struct acpi_timer_line *line)
     if (best == found.ioapic_count || found.ioapics[best].address == 0)
         return false;
     ASSERT(found.timer_gsi >= found.ioapics[best].gsi_base);
-    ASSERT(best < found.ioapic_count);
     *line = (struct acpi_timer_line){
         .ioapic = found.ioapics[best].address,
         .pin = found.timer_gsi - found.ioapics[best].gsi_base,
