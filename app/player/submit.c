@@ -18,10 +18,8 @@
 #include "net/http/response.h"
 #include "net/transport_path.h"
 
-enum {
-    /* POSTs given up in a slice. Each may miss the cache: some 6 us in all (not measured). */
-    GIVE_UP_MAX = 64,
-};
+/* POSTs given up in a slice. Each may miss the cache: some 6 us in all (not measured). */
+enum { GIVE_UP_MAX = 64 };
 
 /* The first line is all that an answer on its way touches. */
 static struct {
@@ -73,8 +71,6 @@ static const struct counter submit_counter_table[] = {
     COUNTER("submit.", submit_counters, points),
 };
 const struct counter_group submit_counter_group = { submit_counter_table, ARRAY_COUNT(submit_counter_table) };
-
-static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* Prepares the head, which ends before the one value that changes. That value's digits, the empty line and the body
  * are written after the head: no padding, no leading zeros for a server to trip over, and nothing is moved. */
@@ -324,7 +320,8 @@ static void count_response(uint64_t now_ns)
 /* Lets the oldest POST, which was refused for now, go out again after the time that the server asks for. */
 static void send_oldest_again(uint64_t now_ns)
 {
-    submit.resume_ns = later(submit.resume_ns, now_ns + min_size(verdict_wait_ns(&submit.response), SUBMIT_EXPIRY_NS));
+    submit.resume_ns = max_size(submit.resume_ns,
+                                now_ns + min_size(verdict_wait_ns(&submit.response), SUBMIT_EXPIRY_NS));
     submit_counters.refused_for_now++;
     if (send_queue_send_oldest_again())
         return;
@@ -461,9 +458,9 @@ static uint64_t overdue_ns(void)
     if (entry && !send_queue_has_room(MATCHER_N_DIGITS_MAX))
         return entry->sent_ns + SUBMIT_EXPIRY_NS + 1;
     if (entry)
-        return later(entry->sent_ns, submit.progress_ns) + SUBMIT_EXPIRY_NS + 1;
+        return max_size(entry->sent_ns, submit.progress_ns) + SUBMIT_EXPIRY_NS + 1;
     entry = send_queue_next();
-    return entry ? later(entry->offered_ns, submit.progress_ns) + SUBMIT_EXPIRY_NS + 1 : UINT64_MAX;
+    return entry ? max_size(entry->offered_ns, submit.progress_ns) + SUBMIT_EXPIRY_NS + 1 : UINT64_MAX;
 }
 
 void submit_poll(bool all_taken, uint64_t now_ns)
