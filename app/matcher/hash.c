@@ -14,11 +14,10 @@ static const uint64_t first_key = UINT64_C(1) << (KEY_BITS_BELOW_CELL - 1);
 void hash_restart(struct matcher_hash *hash, uint64_t place)
 {
     /* The gap makes every older start too old, so that cells need not be cleared. */
-    hash->first = hash->next + MATCHER_N_DIGITS_MAX + 1;
-    if (hash->first + MODULUS_PLACES > UINT16_MAX || hash->next == 0) {
+    const bool clears = hash_restart_clears(hash);
+    if (clears)
         memset(hash->newest, 0, sizeof hash->newest);
-        hash->first = MATCHER_N_DIGITS_MAX + 1;
-    }
+    hash->first = (clears ? 0 : hash->next) + MATCHER_N_DIGITS_MAX + 1;
     hash->next = hash->first;
     hash->place = place;
     hash->key[0] = first_key;
@@ -93,25 +92,38 @@ struct hash_walk hash_walk_begin(const struct matcher_hash *hash, uint32_t taken
     return (struct hash_walk){ .end = hash->first + taken, .start = hash->before[taken] };
 }
 
-HOT uint32_t hash_walk_next(const struct matcher_hash *hash, struct hash_walk *walk, uint64_t tolerance, uint32_t n)
+/* Goes on with a walk whose next start has another residue, or is too old. */
+static NOT_HOT uint32_t walk_further(const struct matcher_hash *hash, struct hash_walk *walk, uint64_t tolerance,
+                                     uint32_t n, uint64_t *work)
 {
-    ASSERT(walk->end >= hash->first && walk->end <= hash->next);
-    const uint64_t key = hash->key[walk->end - hash->first];
-    for (;;) {
-        while (walk->start >= hash->first && walk->end - walk->start <= n) {
-            const uint32_t start = walk->start, index = start - hash->first;
-            ASSERT(start < walk->end);
-            walk->start = hash->before[index];
+    const uint32_t first = hash->first, end = walk->end;
+    const uint64_t key = hash->key[end - first];
+    for (uint32_t start = walk->start;;) {
+        for (; start >= first && end - start <= n; *work += WORK_START) {
+            const uint32_t index = start - first, length = end - start;
+            ASSERT(start < end);
+            walk->start = start = hash->before[index];
             if (key - hash->key[index] <= tolerance)
-                return walk->end - start;
+                return length;
         }
         if (walk->other_cell || edge_crossed(key, tolerance) == 0)
             return 0;
         walk->other_cell = true;
-        walk->start = hash->newest[cell_of(key - tolerance)];
-        while (walk->start >= walk->end) /* inserted after the end's digit */
-            walk->start = hash->before[walk->start - hash->first];
+        for (start = hash->newest[cell_of(key - tolerance)]; start >= end; start = hash->before[start - first])
+            *work += WORK_START; /* inserted after the end's digit */
     }
+}
+
+HOT uint32_t hash_walk_next(const struct matcher_hash *hash, struct hash_walk *walk, uint64_t tolerance, uint32_t n,
+                            uint64_t *work)
+{
+    const uint32_t length = walk->end - walk->start, end = walk->end - hash->first, start = end - length;
+    ASSERT(walk->end >= hash->first && walk->end <= hash->next && walk->start < walk->end);
+    if (walk->start >= hash->first && length <= n && hash->key[end] - hash->key[start] <= tolerance) {
+        walk->start = hash->before[start];
+        return length;
+    }
+    return walk_further(hash, walk, tolerance, n, work);
 }
 
 void hash_check(const struct matcher_hash *hash)

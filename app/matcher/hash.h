@@ -6,10 +6,13 @@
 #pragma once
 
 #include "app/matcher/modulus.h"
+#include "app/matcher/work.h"
 
 enum {
     HASH_CELL_BITS = 13,
     HASH_BLOCK_DIGITS = 64, /* digits that are taken at once, at most */
+    /* All starts of a window in one cell, then those of a block after the end in the other cell. */
+    HASH_WALK_WORK_MAX = WORK_START * (MATCHER_N_DIGITS_MAX + 256 + 1),
 };
 
 struct matcher_hash {
@@ -21,6 +24,11 @@ struct matcher_hash {
     uint16_t newest[1 << HASH_CELL_BITS]; /* the newest start in a cell */
 };
 
+/* Returns true if hash_restart clears the cells. */
+static inline bool hash_restart_clears(const struct matcher_hash *hash)
+{
+    return hash->next == 0 || hash->next + MATCHER_N_DIGITS_MAX + 1 + MODULUS_PLACES > UINT16_MAX;
+}
 /* Begins the table again at a place of the stream, with no start before it. */
 void hash_restart(struct matcher_hash *hash, uint64_t place);
 /* Returns true if the table has room for `digits` more digits. */
@@ -43,6 +51,8 @@ struct hash_walk {
 /* Starts a walk for the end after the first `taken` digits since hash_restart. */
 struct hash_walk hash_walk_begin(const struct matcher_hash *hash, uint32_t taken);
 /* Goes to the next start whose residue is the end's. Returns the number of digits from there to the end, or 0 if no
- * start within n digits is left. */
-uint32_t hash_walk_next(const struct matcher_hash *hash, struct hash_walk *walk, uint64_t tolerance, uint32_t n);
+ * start within n digits is left. The caller has paid WORK_START for the first start that it looks at. Each further one
+ * is added to `work`: HASH_WALK_WORK_MAX at most. */
+uint32_t hash_walk_next(const struct matcher_hash *hash, struct hash_walk *walk, uint64_t tolerance, uint32_t n,
+                        uint64_t *work);
 void hash_check(const struct matcher_hash *hash);

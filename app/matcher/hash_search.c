@@ -8,7 +8,7 @@
  *           the listed starts that are ready,
  *           then the walk's longer ones: answers      run_next
  *
- * Each step adds to `work` and may be the last before matcher_next returns. */
+ * Each step adds to `work` before it is done, and may be the last before matcher_next returns. */
 #include <assert.h>
 
 #include "app/matcher/state.h"
@@ -29,6 +29,7 @@ void matcher_hash_to(struct matcher *m, uint32_t i, uint32_t text_index, uint32_
     const bool gap = at < from && !m->rehearses; /* a rehearsal goes on with the table that it puts back */
     if (hash->next == 0 || gap || !hash_has_room(hash, (uint32_t)(to - at) + room)) {
         ASSERT(!m->rehearses); /* idle work has left room */
+        m->search.work += hash_restart_clears(hash) ? WORK_CLEARED : 0;
         hash_restart(hash, from);
         m->run[i].base = 0;
         at = from;
@@ -122,10 +123,10 @@ static bool hash_search_ends(struct matcher *m, struct hash_search *h)
             h->dropped = w + hash_search_drop(m, h, w);
             return true;
         }
+        m->search.work += WORK_END;
         const uint32_t end = m->search.from + w * HASH_BLOCK_DIGITS + (uint32_t)__builtin_ctzll(h->found[w]) + 1;
         ASSERT(end <= m->search.to);
         h->found[w] &= h->found[w] - 1;
-        m->search.work += WORK_END;
         if (!modulus_may_end_in(c, m->text[end - 1]))
             return true;
         h->walk = hash_walk_begin(hash, (uint32_t)(m->burst_at + end - hash->place));
@@ -140,17 +141,20 @@ static bool hash_search_ends(struct matcher *m, struct hash_search *h)
 static void run_add(struct matcher *m, struct hash_search *h, uint32_t length)
 {
     struct tail_run *run = &m->run[h->modulus];
-    const uint64_t steps = m->tails.steps;
+    m->search.work += WORK_TAIL;
     const uint32_t missing = tails_missing(&m->tails, m->moduli[h->modulus].exponents, m->text + h->end - length,
-                                           length, m->burst_at + h->end);
+                                           length, m->burst_at + h->end, &m->search.work);
     const uint32_t ready = h->walk.end + missing;
-    uint32_t k = run->count++;
+    uint32_t k = run->count, moved;
+    while (k > 0 && run->list[k - 1].ready < ready)
+        k--;
+    moved = run->count++ - k;
     ASSERT(run->count <= ARRAY_COUNT(run->list));
-    for (; k > 0 && run->list[k - 1].ready < ready; k--)
-        run->list[k] = run->list[k - 1];
+    m->search.work += moved / WORK_MOVED;
+    for (uint32_t from = k + moved; from > k; from--)
+        run->list[from] = run->list[from - 1];
     run->list[k].start = h->walk.end - length;
     run->list[k].ready = ready;
-    m->search.work += WORK_TAIL + (m->tails.steps - steps) / WORK_COUNTED + (run->count - 1 - k) / WORK_MOVED;
 }
 
 /* Goes on to list the starts of an end whose tail admits every long start: those that are shorter than the tail. */
@@ -161,7 +165,7 @@ static void run_list_short(struct matcher *m, struct hash_search *h)
     while (m->search.work < m->search.work_max) {
         run->longer = h->walk;
         m->search.work += WORK_START;
-        const uint32_t length = hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n);
+        const uint32_t length = hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n, &m->search.work);
         if (length == 0 || length >= c->tail_digits) {
             h->step = HASH_RUN_BEGIN;
             return;
@@ -257,12 +261,14 @@ static void run_next(struct matcher *m, struct hash_search *h)
     }
     h->listed = 0;
     if (run->phase == RUN_ADMITS)
-        length = hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n);
+        length = hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n, &m->search.work);
     if (length == 0)
         h->step = HASH_ENDS;
     /* The cell below may begin with short starts again. */
     else if (length >= c->tail_digits
-             || tails_missing(&m->tails, c->exponents, m->text + h->end - length, length, m->burst_at + h->end) == 0)
+             || tails_missing(&m->tails, c->exponents, m->text + h->end - length, length, m->burst_at + h->end,
+                              &m->search.work)
+                    == 0)
         matcher_pair_add(m, h->modulus, h->end - length, h->end);
 }
 
@@ -271,7 +277,7 @@ static void hash_search_starts(struct matcher *m, struct hash_search *h)
 {
     const struct matcher_modulus *c = &m->moduli[h->modulus];
     m->search.work += WORK_START;
-    const uint32_t length = hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n);
+    const uint32_t length = hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n, &m->search.work);
     if (length == 0) {
         h->step = HASH_ENDS;
     } else if (c->tail_digits <= 1) {

@@ -25,7 +25,7 @@
  * and the rest of the burst. Bits for each end show which pairs have been queued, so no pair is handed out twice
  * (`matcher_pair_add`). That serves several moduli that divide one pair, too.
  *
- * The bound: a step costs 64 credits and at most 80 ns at N = 256. So hits cost 1.3 ns for each digit and modulus, and
+ * The bound: a step costs 64 credits and at most 140 ns at N = 256. So hits cost 2.2 ns for each digit and modulus, and
  * the hash, which replaces them, has a bound of its own (README, "Tails"). */
 #include <assert.h>
 
@@ -33,20 +33,26 @@
 #include "base/assert.h"
 #include "base/hot_section.h"
 
-/* The most work of each kind of step that begins before work_max. A hit has a list of candidates, their answers, and
- * tails that refuse. A table goes through a block, or begins with the window. */
+/* The most work of each kind of step that begins before work_max. A step of a hit is the list of candidates, or a
+ * candidate up to its next multiple. A table goes through a block, or begins with the window. */
 enum {
-    STEP_PROBES = FILTER_BATCH * FILTER_LANES_MAX * MATCHER_N_DIGITS_MAX / WORK_PROBED,
-    STEP_HIT = (1 + CANDIDATES_MAX) * MATCHER_N_DIGITS_MAX / WORK_SUMMED + MATCHER_QUEUE_MAX * (WORK_TAIL + WORK_PAIR)
-               + MATCHER_CREDIT_MAX / MATCHER_CREDIT_STEP * (WORK_TAIL + MATCHER_MODULUS_BITS_MAX),
-    STEP_TABLE = WORK_MODULUS + WORK_DIGIT * (MATCHER_N_DIGITS_MAX + 2 * FILTER_BLOCK_DIGITS),
+    STEP_PROBES = FILTER_BATCH * FILTER_LANES_MAX * (MATCHER_N_DIGITS_MAX + FILTER_BLOCK_DIGITS) / WORK_PROBED,
+    STEP_HIT = MATCHER_N_DIGITS_MAX / WORK_SUMMED + WORK_TAIL + MATCHER_MODULUS_BITS_MAX / WORK_TAIL_DIGITS + WORK_PAIR,
+    STEP_TABLE = WORK_MODULUS + WORK_CLEARED + WORK_DIGIT * (MATCHER_N_DIGITS_MAX + 2 * FILTER_BLOCK_DIGITS),
     STEP_TAILS = HASH_BLOCK_DIGITS * (2 + TAIL_PRIMES * TAIL_WORDS_MAX),
-    STEP_START = WORK_START + WORK_TAIL + TAIL_STEPS_MAX / WORK_COUNTED + MATCHER_MODULUS_BITS_MAX / WORK_MOVED,
+    STEP_START = HASH_WALK_WORK_MAX + WORK_TAIL + TAIL_WORK_MAX + MATCHER_MODULUS_BITS_MAX / WORK_MOVED,
     STEP_MAX = MATCHER_CALL_MAX - MATCHER_WORK_MAX,
 };
 static_assert((int)STEP_PROBES <= (int)STEP_MAX && (int)STEP_HIT <= (int)STEP_MAX && (int)STEP_TABLE <= (int)STEP_MAX
                   && (int)STEP_TAILS <= (int)STEP_MAX && (int)STEP_START <= (int)STEP_MAX,
               "a call stays within MATCHER_CALL_MAX");
+static_assert(WORK_BURST
+                      + (MATCHER_HISTORY + MATCHER_N_DIGITS_MAX + MATCHER_BURST_DIGITS_MAX + FILTER_BLOCK_DIGITS)
+                            / WORK_WRITTEN
+                      + MATCHER_MODULUS_COUNT_MAX * MATCHER_N_DIGITS_MAX / WORK_SUMMED
+                      + MATCHER_PENDING_MAX * WORK_PENDING
+                  <= MATCHER_BEGIN_MAX,
+              "matcher_begin stays within MATCHER_BEGIN_MAX");
 
 /* Pays for a list of candidates, for candidates, or for a tail that refuses one. Returns false if there is not enough
  * credit. */
@@ -62,36 +68,6 @@ static bool pay(struct matcher *m, uint32_t i, uint32_t count)
     return true;
 }
 
-/* Queues the answers that begin at a candidate and end in after + 1 .. last. Returns false if the tail has refused more
- * ends than the modulus can pay for.
- *
- * A multiple v of m ends the loop if the tail has at most one digit, so that M is m times 1, 2, 5 or 10. With k more
- * digits d the number is 10^k v + d. If m divides that, then also d. As d < 10^K < M / 10 <= m, d is 0. So only zeros
- * make further answers. */
-HOT static bool verify(struct matcher *m, uint32_t i, uint32_t start, uint32_t after, uint32_t last)
-{
-    const struct matcher_modulus *c = &m->moduli[i];
-    ASSERT(start < after && after <= last);
-    last = min_u32(last, start + m->n);
-    m->search.work += (last - start) / WORK_SUMMED;
-    uint64_t sum = m->ops->sum(m->text + start, c->key_weights, after - start);
-    for (uint32_t end = after; end < last && !(sum <= c->tolerance && c->tail_digits <= 1 && m->text[end] != '0');) {
-        do
-            sum += (uint64_t)(m->text[end] - '0') * c->key_weights[end - start];
-        while (++end < last && sum > c->tolerance);
-        if (sum > c->tolerance)
-            return true;
-        m->search.work += WORK_TAIL;
-        if (!modulus_may_end_in(c, m->text[end - 1]))
-            continue;
-        if (c->tail_digits <= 1 || modulus_tail_divides(c, m->text + end, end - start))
-            matcher_pair_add(m, i, start, end);
-        else if (m->search.work += c->tail_digits, !pay(m, i, 1))
-            return false;
-    }
-    return true;
-}
-
 /* Leaves a modulus with too many candidates to the hash, from this block on to the burst's end. A rehearsal only drops
  * the candidates, because the hash would leave another table. */
 static NOT_HOT void overflow(struct matcher *m, uint32_t i)
@@ -104,62 +80,142 @@ static NOT_HOT void overflow(struct matcher *m, uint32_t i)
     m->stats.filter_overflows++;
 }
 
-/* Verifies listed candidates for the ends after + 1 .. last. Returns false if they are too many, if the queue may not
- * hold their answers, or if the modulus cannot pay. */
-HOT static bool verify_list(struct matcher *m, uint32_t i, const struct candidates *list, uint32_t after, uint32_t last)
+/* Begins to verify listed candidates for the ends after + 1 .. last. The modulus overflows if they are too many, if the
+ * queue may not hold their answers, or if it cannot pay. */
+HOT static void hit_begin(struct matcher *m, uint32_t i, const struct candidates *list, uint32_t after, uint32_t last)
 {
     const uint32_t count = list->count;
+    ASSERT(m->search.hit.left == 0 && after <= last);
     if (count > CANDIDATES_MAX || m->search.queued + count * (last - after) > MATCHER_QUEUE_MAX || !pay(m, i, count))
-        return false;
-    ASSERT(count <= ARRAY_COUNT(list->before));
-    for (uint32_t k = 0; k < count; k++)
-        if (!verify(m, i, after - list->before[k], after, last))
-            return false;
-    return true;
+        overflow(m, i);
+    else
+        m->search.hit = (struct hit){ count, list->before, i, after, last, 0, 0 };
 }
 
-/* Verifies the candidates that idle time has found in the window, for the ends before each modulus' first probe. */
-static NOT_HOT void verify_window(struct matcher *m)
+/* Returns the work of deciding a substring by the tail. */
+static inline uint32_t tail_price(const struct matcher_modulus *c, uint32_t length)
 {
-    const struct burst_search *s = &m->search;
-    for (uint32_t i = 0; i < m->modulus_count; i++) {
-        const uint32_t last = MATCHER_HISTORY + min_u32(m->filter.first[i], m->burst_count);
-        if (m->moduli[i].method != MODULUS_FILTER || (s->hashed >> i & 1) != 0)
-            continue;
-        if (s->work >= s->work_max || !verify_list(m, i, &m->window[i], MATCHER_HISTORY, last))
-            overflow(m, i);
+    return WORK_TAIL + (c->tail_digits > 1 ? min_u32(length, c->tail_digits) / WORK_TAIL_DIGITS : 0);
+}
+
+/* Goes on with the hit's next candidate: queues the answers that begin there, up to work_max.
+ *
+ * A multiple v of m ends the loop if the tail has at most one digit, so that M is m times 1, 2, 5 or 10. With k more
+ * digits d the number is 10^k v + d. If m divides that, then also d. As d < 10^K < M / 10 <= m, d is 0. So only zeros
+ * make further answers. */
+HOT static void verify(struct matcher *m, struct hit *h)
+{
+    struct burst_search *s = &m->search;
+    const struct matcher_modulus *c = &m->moduli[h->modulus];
+    const uint32_t start = h->after - *h->before, last = min_u32(h->last, start + m->n);
+    uint32_t end = h->end != 0 ? h->end : h->after;
+    uint64_t sum = h->sum;
+    ASSERT(start < end && end <= last);
+    if (h->end == 0) {
+        s->work += (last - start) / WORK_SUMMED;
+        sum = m->ops->sum(m->text + start, c->key_weights, end - start);
     }
+    while (end < last && !(sum <= c->tolerance && c->tail_digits <= 1 && m->text[end] != '0')) {
+        if (__builtin_expect(s->work >= s->work_max, 0)) {
+            h->end = end;
+            h->sum = sum;
+            return;
+        }
+        do
+            sum += (uint64_t)(m->text[end] - '0') * c->key_weights[end - start];
+        while (++end < last && sum > c->tolerance);
+        if (sum > c->tolerance)
+            break;
+        s->work += tail_price(c, end - start);
+        if (!modulus_may_end_in(c, m->text[end - 1]))
+            continue;
+        if (c->tail_digits <= 1 || modulus_tail_divides(c, m->text + end, end - start)) {
+            matcher_pair_add(m, h->modulus, start, end);
+        } else if (!pay(m, h->modulus, 1)) {
+            h->left = 0;
+            overflow(m, h->modulus);
+            return;
+        }
+    }
+    h->left--;
+    h->before++;
+    h->end = 0;
 }
 
-/* Verifies the candidates of one probe of the batch at work. Returns false if the modulus cannot pay for them. */
-HOT static bool verify_probe(struct matcher *m, const struct filter_probe *probe)
+/* Begins with a modulus' candidates that idle time has found in the window, for the ends before its first probe. */
+static NOT_HOT void window_hit(struct matcher *m, uint32_t i)
 {
-    const struct burst_search *s = &m->search;
+    const uint32_t last = MATCHER_HISTORY + min_u32(m->filter.first[i], m->burst_count);
+    hit_begin(m, i, &m->window[i], MATCHER_HISTORY, last);
+}
+
+/* Begins with the candidates of a probe of the batch at work. */
+HOT static void probe_hit(struct matcher *m, const struct filter_probe *probe)
+{
+    struct burst_search *s = &m->search;
     const uint32_t i = probe->modulus, after = s->from + probe->at;
     const uint32_t last = min_u32(s->from + probe->reach, MATCHER_HISTORY + m->burst_count);
     /* The parts meet here: the block's lists starts up to at + FILTER_GROUP_BEFORE before, the window's the rest. */
     const uint32_t in_block = probe->at + FILTER_GROUP_BEFORE + 1u;
     const uint32_t least = m->pass.part == FILTER_WINDOW ? in_block : 1;
     const uint32_t n = m->pass.part == FILTER_BLOCK ? min_u32(m->n, in_block) : m->n;
-    struct candidates list = { .count = 0 };
     if (after >= last || (s->hashed >> i & 1) != 0)
-        return true;
-    if (!pay(m, i, 1))
-        return false;
-    m->search.work += m->n / WORK_SUMMED;
-    m->ops->candidates(&m->moduli[i].probe, m->text + after, least, n, &list);
-    return verify_list(m, i, &list, after, last);
+        return;
+    if (!pay(m, i, 1)) {
+        overflow(m, i);
+        return;
+    }
+    s->work += n / WORK_SUMMED;
+    s->listed.count = 0;
+    m->ops->candidates(&m->moduli[i].probe, m->text + after, least, n, &s->listed);
+    hit_begin(m, i, &s->listed, after, last);
 }
 
-/* Verifies the candidates of the batch at work, hit by hit, up to work_max. */
-HOT static __attribute__((noinline)) void verify_batch(struct matcher *m)
+/* Verifies the hits, candidate by candidate, up to work_max. */
+HOT static __attribute__((noinline)) void verify_hits(struct matcher *m)
 {
-    for (; m->pass.hits != 0 && m->search.work < m->search.work_max; m->pass.hits &= m->pass.hits - 1) {
-        const uint32_t k = (uint32_t)__builtin_ctzll(m->pass.hits);
-        const struct filter_probe *probe = &m->filter.probe[m->pass.first + k];
-        if (!verify_probe(m, probe))
-            overflow(m, probe->modulus);
+    struct burst_search *s = &m->search;
+    while (s->work < s->work_max) {
+        if (s->hit.left > 0) {
+            verify(m, &s->hit);
+        } else if (s->window != 0) {
+            window_hit(m, (uint32_t)__builtin_ctz(s->window));
+            s->window &= s->window - 1;
+        } else if (m->pass.hits != 0) {
+            probe_hit(m, &m->filter.probe[m->pass.first + (uint32_t)__builtin_ctzll(m->pass.hits)]);
+            m->pass.hits &= m->pass.hits - 1;
+        } else {
+            return;
+        }
     }
+}
+
+/* Returns the work of comparing the partial sums of some probes. */
+static inline uint32_t compare_price(const struct matcher *m, uint32_t probes) { return probes * m->n / WORK_COMPARED; }
+
+/* Takes the next batch of the pass, or the window's part of the batch at work. */
+HOT static void probe_batch(struct matcher *m)
+{
+    struct burst_search *s = &m->search;
+    struct filter_pass *pass = &m->pass;
+    const bool first_block = s->from == MATCHER_HISTORY;
+    uint32_t window = 0;
+    if (pass->part == FILTER_BLOCK) {
+        s->work += compare_price(m, pass->taken - pass->first);
+    } else {
+        const uint32_t ready = first_block ? m->filter.cached * m->filter.lanes : 0;
+        const bool cached = pass->taken < ready;
+        const uint32_t end = cached ? min_u32(pass->needed, ready) : pass->needed;
+        const uint32_t probes = min_u32(end - pass->taken, FILTER_BATCH * m->filter.lanes);
+        window = cached ? compare_price(m, probes) : 0;
+        s->work += window + probes * (cached ? s->to - s->from : m->n) / WORK_PROBED;
+    }
+    m->ops->probe(&m->filter, m->row + s->from, MATCHER_HISTORY + m->burst_count - s->from, first_block, pass);
+    if (__builtin_expect(pass->hits == 0, 1))
+        return;
+    if (pass->part == FILTER_BLOCK)
+        s->work -= window; /* still to be compared */
+    verify_hits(m);
 }
 
 HOT static void block_begin(struct matcher *m, uint32_t from)
@@ -170,6 +226,7 @@ HOT static void block_begin(struct matcher *m, uint32_t from)
     s->to = from + min_u32(left, FILTER_BLOCK_DIGITS);
     s->earned += s->to - from;
     s->to_hash = s->hashed;
+    s->work += (s->to - from) / WORK_WRITTEN;
     m->ops->write(m->row + from, m->text + from, min_size(left, FILTER_BLOCK_DIGITS + 32));
     m->pass.needed = filter_ready(&m->filter) ? m->filter.needed[min_u32(left, FILTER_BLOCK_DIGITS + 1)] : 0;
     m->pass.taken = 0;
@@ -182,7 +239,16 @@ void search_skip(struct matcher *m, uint32_t from, uint32_t to_hash, uint32_t ta
     ASSERT(m->rehearses && from >= MATCHER_HISTORY && from < MATCHER_HISTORY + m->burst_count);
     block_begin(m, from);
     m->search.to_hash &= to_hash;
+    m->search.window = 0;
     m->pass.taken = min_u32(taken, m->pass.needed);
+}
+
+/* Has the window's candidates verified. */
+static NOT_HOT void begin_window(struct matcher *m)
+{
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        m->search.window |= (uint32_t)(m->moduli[i].method == MODULUS_FILTER && m->window[i].count > 0) << i;
+    m->search.window &= ~m->search.hashed;
 }
 
 HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
@@ -200,11 +266,11 @@ HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
     m->burst_count = (uint32_t)count;
     m->stats.bursts++;
     m->stats.digits += count;
-    s->work += WORK_BURST;
-    s->work_max = s->work + m->work_slice / 2; /* the ring waits for the first matcher_next as well */
+    s->work += WORK_BURST + count / WORK_WRITTEN;
+    s->window = 0;
     block_begin(m, MATCHER_HISTORY);
     if (m->window_any || (m->window_multiple && m->text[MATCHER_HISTORY] == '0'))
-        verify_window(m);
+        begin_window(m);
 }
 
 /* Goes on with the search by a step, which may find answers. Returns false if the burst has been searched. */
@@ -213,18 +279,13 @@ HOT static bool search_step(struct matcher *m)
     struct burst_search *s = &m->search;
     if (__builtin_expect(s->hashing.active, 0)) {
         hash_search_continue(m);
-    } else if (__builtin_expect(m->pass.hits != 0, 0)) {
-        verify_batch(m);
+    } else if (__builtin_expect(search_has_hits(m), 0)) {
+        verify_hits(m);
     } else if (__builtin_expect(s->to_hash != 0, 0)) {
         hash_search_begin(m, (uint32_t)__builtin_ctz(s->to_hash));
         s->to_hash &= s->to_hash - 1;
     } else if (m->pass.taken < m->pass.needed || m->pass.part == FILTER_BLOCK) {
-        const uint32_t taken = m->pass.taken;
-        m->ops->probe(&m->filter, m->row + s->from, MATCHER_HISTORY + m->burst_count - s->from,
-                      s->from == MATCHER_HISTORY, &m->pass);
-        s->work += (m->pass.taken - taken) * m->n / WORK_PROBED;
-        if (__builtin_expect(m->pass.hits != 0, 0))
-            verify_batch(m);
+        probe_batch(m);
     } else if (s->to < MATCHER_HISTORY + m->burst_count) {
         block_begin(m, s->to);
         s->work_max = s->work; /* matcher_next returns after each block */
@@ -238,8 +299,11 @@ HOT static bool search_step(struct matcher *m)
 HOT static inline bool pair_give(struct matcher *m, struct matcher_answer *answer)
 {
     const struct matcher_pair *pair = &m->search.queue[m->search.given++];
-    if (__builtin_expect(m->early_answers.pending_count > 0, 0) && early_was_given(m, pair))
-        return false;
+    if (__builtin_expect(m->early_answers.pending_count > 0, 0)) {
+        m->search.work += m->early_answers.pending_count * WORK_PENDING;
+        if (early_was_given(m, pair))
+            return false;
+    }
     *answer = (struct matcher_answer){
         .digits = m->text + pair->start,
         .count = pair->end - pair->start,

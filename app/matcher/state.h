@@ -24,20 +24,8 @@ enum {
     MATCHER_QUEUE_MAX = 512,   /* pairs found and not handed out */
     MATCHER_QUEUED_ENDS = 512, /* more than a block's digits and K */
     MATCHER_WORK_MAX = 8000,   /* after this work a call of matcher_next begins no further step */
-    MATCHER_CALL_MAX = 27000,  /* work of a call, with its last step */
-
-    /* Prices of work: about nanoseconds at 2.5 GHz. */
-    WORK_END = 3,      /* an end, by the hash */
-    WORK_START = 3,    /* a start with the end's residue */
-    WORK_PAIR = 4,     /* an answer put into the queue */
-    WORK_TAIL = 7,     /* a tail, by its place or by a run's list */
-    WORK_DIGIT = 2,    /* a digit taken into a table */
-    WORK_SUMMED = 4,   /* the digits that a vector sums up for a unit of work */
-    WORK_PROBED = 10,  /* digits of a probe that a pass takes for a unit */
-    WORK_BURST = 30,   /* a burst, before its first digit */
-    WORK_MODULUS = 40, /* a modulus that begins with a block */
-    WORK_COUNTED = 2,  /* steps of counting factors for a unit */
-    WORK_MOVED = 2,    /* entries of a run's list that are moved for a unit */
+    MATCHER_CALL_MAX = 15000,  /* work of a call, with its last step */
+    MATCHER_BEGIN_MAX = 12000, /* work of matcher_begin, with idle work that it must do first */
 
     MATCHER_CHECKS_MAX = 16,  /* answers of a burst that are checked exactly */
     MATCHER_PENDING_MAX = 32, /* early answers whose digits have not come yet */
@@ -89,6 +77,15 @@ struct hash_search {
     uint32_t listed; /* HASH_RUN: starts of the run's list that are left */
 };
 
+/* The candidates of a probe, or of the window, that are being verified. */
+struct hit {
+    uint32_t left;                 /* candidates */
+    const uint32_t *before;        /* from there on */
+    uint32_t modulus, after, last; /* for the ends after + 1 .. last */
+    uint32_t end;                  /* the first candidate's sum reaches this end; 0: it has not begun */
+    uint64_t sum;
+};
+
 /* The search of a burst, block by block: search.c. */
 struct burst_search {
     bool open;         /* there may be answers that are not handed out yet */
@@ -97,11 +94,14 @@ struct burst_search {
     /* Bits: moduli that are hashed from this block on, at first hash_moduli and window_hashed; and those of them that
      * are still to be hashed in this block. */
     uint32_t hashed, to_hash;
+    uint32_t window; /* bits: moduli whose candidates in the window are still to be verified */
+    struct hit hit;
     /* The credit that each modulus has earned so far, and what it has spent or lost by the maximum. */
     uint64_t earned, spent[MATCHER_MODULUS_COUNT_MAX];
     uint64_t work, work_max; /* work so far, and the work from which on matcher_next returns */
     uint32_t queued, given;
     struct hash_search hashing;
+    struct candidates listed; /* the hit's, if it is a probe's */
     struct matcher_pair queue[MATCHER_QUEUE_MAX];
 };
 
@@ -211,6 +211,10 @@ void hash_search_continue(struct matcher *m);
 
 /* search.c */
 
+static inline bool search_has_hits(const struct matcher *m)
+{
+    return (m->pass.hits | m->search.hit.left | m->search.window) != 0;
+}
 /* Goes on at a block as if all had been searched but the probes after the first `taken` ones and some moduli's hash. */
 void search_skip(struct matcher *m, uint32_t from, uint32_t to_hash, uint32_t taken);
 

@@ -129,17 +129,18 @@ INLINED uint32_t count_factors(const struct tails *t, uint32_t prime, const uint
 }
 
 /* Returns the factors of a substring, counted or remembered. */
-INLINED uint32_t pair_factors(struct tails *t, uint32_t prime, const uint8_t *digits, uint32_t count, uint64_t end)
+INLINED uint32_t pair_factors(struct tails *t, uint32_t prime, const uint8_t *digits, uint32_t count, uint64_t end,
+                              uint64_t *work)
 {
     const uint32_t zeros = tails_at(t, end)->zeros;
     ASSERT(zeros < count);
     count -= zeros;
     end -= zeros;
-    t->steps += TAIL_PAIRS / 2;
+    *work += TAIL_PAIRS / 2 / WORK_COUNTED;
     for (uint32_t k = 0; k < TAIL_PAIRS; k++)
         if (t->pair[k].end == end && t->pair[k].count == count && t->pair[k].prime == prime)
             return t->pair[k].factors + zeros;
-    t->steps += (prime == 0 ? count / 4 : count) * t->words[prime];
+    *work += (prime == 0 ? count / 4 : count) * t->words[prime] / WORK_COUNTED;
     const uint32_t factors = count_factors(t, prime, digits, count), k = t->pair_next++ % TAIL_PAIRS;
     t->pair[k].end = end;
     t->pair[k].count = (uint16_t)count;
@@ -150,7 +151,7 @@ INLINED uint32_t pair_factors(struct tails *t, uint32_t prime, const uint8_t *di
 
 /* Returns the factors of a substring between two places on one level, or at least `enough`. */
 INLINED uint32_t level_factors(struct tails *t, uint32_t prime, uint32_t enough, const uint8_t *digits, uint32_t count,
-                               uint64_t end)
+                               uint64_t end, uint64_t *work)
 {
     if (prime == 0) {
         const struct tail_place *place = tails_at(t, end);
@@ -159,11 +160,11 @@ INLINED uint32_t level_factors(struct tails *t, uint32_t prime, uint32_t enough,
         if (further < TAIL_UNIT_BITS || place->factors[0] + further >= enough)
             return place->factors[0] + further;
     }
-    return pair_factors(t, prime, digits, count, end);
+    return pair_factors(t, prime, digits, count, end, work);
 }
 
 uint32_t tails_missing(struct tails *t, const uint32_t exponents[TAIL_PRIMES], const uint8_t *digits, uint32_t count,
-                       uint64_t end)
+                       uint64_t end, uint64_t *work)
 {
     ASSERT(end <= t->next && end - count >= t->first && digits[0] != '0');
     uint32_t missing = 0;
@@ -172,7 +173,7 @@ uint32_t tails_missing(struct tails *t, const uint32_t exponents[TAIL_PRIMES], c
         const uint32_t of_end = tails_at(t, end)->factors[p], of_start = tails_at(t, end - count)->factors[p] + count;
         uint32_t factors = min_u32(of_end, of_start);
         if (of_end == of_start && of_end < exponents[p])
-            factors = level_factors(t, p, exponents[p], digits, count, end);
+            factors = level_factors(t, p, exponents[p], digits, count, end, work);
         if (factors < exponents[p])
             missing = max_u32(missing, exponents[p] - factors);
     }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "app/matcher/matcher.h"
+#include "app/matcher/work.h"
 
 enum {
     TAIL_PRIMES = 2,       /* 2 and 5 */
@@ -13,7 +14,9 @@ enum {
     TAIL_PLACES = 1 << 11, /* a window, a block, and a power of two */
     TAIL_PAIRS = 64,       /* substrings whose counted factors are remembered */
     TAIL_UNIT_BITS = 60,
-    TAIL_STEPS_MAX = TAIL_PAIRS / 2 + TAIL_WORDS_MAX * TAIL_WORDS_MAX * 26, /* 26: factors 5 of a word */
+    /* For each prime a search through the pairs, then digits times words: as many digits as a level has factors, 60 and
+     * 26 a word. Factors 2 are counted for several digits at once. */
+    TAIL_WORK_MAX = (TAIL_PRIMES * TAIL_PAIRS / 2 + TAIL_WORDS_MAX * TAIL_WORDS_MAX * (60 / 4 + 26)) / WORK_COUNTED,
 };
 
 /* The number that all digits before a place write. */
@@ -33,7 +36,6 @@ struct tails {
      * significant first. */
     uint64_t number[TAIL_PRIMES][TAIL_WORDS_MAX];
     uint64_t fifths; /* 5^-next modulo 2^64, if that is 1 at `first` */
-    uint64_t steps;  /* steps of counting so far */
     /* Substrings whose factors have been counted of late: other moduli need not count them again. */
     struct {
         uint64_t end; /* 0: none */
@@ -59,7 +61,7 @@ static inline bool tails_admit(const struct tail_place *end, const uint32_t need
     return (end->factors[0] >= needs[0]) & (end->factors[1] >= needs[1]);
 }
 /* Returns how many zeros must follow a substring before 2^exponents[0] 5^exponents[1] divides it: 0 if that divides it
- * already. `digits` are the substring's, and the first one is not 0. `end` is the place after the last one. `steps`
- * grows by the digits that must be counted for that, times words: by TAIL_STEPS_MAX at most. */
+ * already. `digits` are the substring's, and the first one is not 0. `end` is the place after the last one. Adds to
+ * `work` for factors that must be counted: TAIL_WORK_MAX at most. */
 uint32_t tails_missing(struct tails *tails, const uint32_t exponents[TAIL_PRIMES], const uint8_t *digits,
-                       uint32_t count, uint64_t end);
+                       uint32_t count, uint64_t end, uint64_t *work);

@@ -60,7 +60,7 @@ static void rehearsal_search(struct matcher *m)
     do { /* up to a batch's end: the next slice goes on there */
         m->work_slice = limit > s->work ? limit - s->work : 1;
         step = matcher_next(m, &answer);
-    } while (step != MATCHER_DONE && (s->work < limit || m->pass.hits != 0));
+    } while (step != MATCHER_DONE && (s->work < limit || search_has_hits(m)));
     r->from = step == MATCHER_DONE ? 0 : s->from;
     r->to_hash = s->to_hash;
     r->taken = m->pass.taken;

@@ -17,6 +17,7 @@ void matcher_window_begin(struct matcher *m)
 static void shift_window(struct matcher *m)
 {
     struct rehearsal *r = &m->rehearsal;
+    m->search.work += (MATCHER_HISTORY + m->n) / WORK_WRITTEN + m->early_answers.pending_count * WORK_PENDING;
     early_settle(m);
     if (m->burst_count > 0)
         r->digits_lately = max_u32(m->burst_count, r->digits_lately - r->digits_lately / 16);
@@ -31,16 +32,18 @@ static void shift_window(struct matcher *m)
 }
 
 /* Lists a modulus' candidates in the window, by a probe from the burst's beginning. Early answers want those of a
- * hashed modulus, too. Takes the window into the table of residues if the next burst begins with that; if the burst is
- * there already, its search does that. */
+ * hashed modulus, too. Takes the window into the table of residues if the next burst begins with that. If the burst is
+ * there already, its search does that, and verifies all candidates. */
 static void prepare_modulus(struct matcher *m, uint32_t i, bool burst_waits)
 {
     const struct matcher_modulus *c = &m->moduli[i];
     struct candidates *w = &m->window[i];
     const uint8_t *burst = m->text + MATCHER_HISTORY;
     w->count = 0;
-    if (c->probe.digits > 0 && c->method != MODULUS_NONE)
+    if (c->probe.digits > 0 && c->method != MODULUS_NONE) {
+        m->search.work += m->n / WORK_SUMMED;
         m->ops->candidates(&c->probe, burst, 1, m->n, w);
+    }
     if (c->method == MODULUS_FILTER && w->count > CANDIDATES_MAX) {
         m->window_hashed |= UINT32_C(1) << i;
         m->stats.filter_overflows++;
@@ -50,7 +53,8 @@ static void prepare_modulus(struct matcher *m, uint32_t i, bool burst_waits)
             matcher_hash_to(m, i, MATCHER_HISTORY, MATCHER_ROOM_DIGITS);
         return;
     }
-    for (uint32_t k = 0; k < w->count; k++) {
+    m->window_any |= burst_waits && w->count > 0;
+    for (uint32_t k = 0; k < w->count && !burst_waits; k++) {
         const uint64_t sum = m->ops->sum(burst - w->before[k], c->key_weights, w->before[k]);
         const bool multiple = sum <= c->tolerance && c->tail_digits <= 1;
         m->window_any |= !multiple;

@@ -8,6 +8,7 @@ enum { N = 64, DIGITS = 2000 };
 static struct matcher_hash hash;
 static struct matcher_modulus modulus;
 static uint8_t text[DIGITS];
+static uint64_t work;
 
 /* Returns how many of the last N starts before an end have an equal key, by comparing all. */
 static uint32_t count_equal(uint32_t end)
@@ -22,7 +23,8 @@ static uint32_t count_walked(uint32_t end)
 {
     struct hash_walk walk = hash_walk_begin(&hash, end);
     uint32_t count = 0;
-    for (uint32_t length, last = 0; (length = hash_walk_next(&hash, &walk, modulus.tolerance, N)) != 0; count++) {
+    for (uint32_t length, last = 0; (length = hash_walk_next(&hash, &walk, modulus.tolerance, N, &work)) != 0;
+         count++) {
         assert_in_range(length, 1, N);
         assert_int_not_equal(text[end - length], '0');
         assert_int_not_equal(length, last);

@@ -6,6 +6,7 @@
 enum { FIRST = 5000, DIGITS = 2000, LENGTH_MAX = 36 };
 
 static struct tails tails;
+static uint64_t work;
 static uint8_t text[DIGITS];
 static const uint32_t all[TAIL_PRIMES] = { 200, 100 };
 
@@ -53,7 +54,8 @@ TEST(factors_are_those_of_a_division)
                     const uint32_t exponents[TAIL_PRIMES] = { random_below(60), random_below(30) };
                     if (text[end - length] == '0')
                         continue;
-                    const uint32_t missing = tails_missing(&tails, exponents, text + end - length, length, FIRST + end);
+                    const uint32_t missing = tails_missing(&tails, exponents, text + end - length, length, FIRST + end,
+                                                           &work);
                     assert_int_equal(missing, missing_by_division(text + end - length, length, exponents));
                     *(missing > 0 ? &refused : &counted) += 1;
                 }
@@ -84,7 +86,7 @@ TEST(factors_beyond_a_word_are_counted)
             for (uint32_t p = 0; p < TAIL_PRIMES; p++) {
                 const uint32_t exponents[TAIL_PRIMES] = { p == 0 ? all[0] : 0, p == 1 ? all[1] : 0 };
                 const uint32_t has = rows[row].factors[p] + z, needs = exponents[p];
-                assert_int_equal(tails_missing(&tails, exponents, text + 1, count + z, FIRST + 1 + count + z),
+                assert_int_equal(tails_missing(&tails, exponents, text + 1, count + z, FIRST + 1 + count + z, &work),
                                  has < needs ? needs - has : 0);
             }
     }
