@@ -5,6 +5,7 @@
 
 #include "app/service/slow.h"
 #include "base/assert.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/trace.h"
 #include "net/transport_path.h"
@@ -246,12 +247,37 @@ NOT_HOT void orders_cancel(uint64_t now_ns)
             trade.cancel_symbols &= ~BIT(i);
 }
 
-/* Logs an order with what is to be said about it. */
-static void log_order(const struct ouch_order *o, const char *what)
+/* Writes an order and a phrase about it. Returns the bytes. */
+static size_t write_order(char *text, size_t bytes, const struct ouch_order *o, const char *what)
 {
     ASSERT(o->side < BOOK_SIDE_COUNT);
-    log_line("trade: order %u %s: %s %u %.8s at %u.%04u", o->reference, what, o->side == BOOK_BUY ? "buy" : "sell",
-             o->open_shares, (const char *)o->name, o->price / ITCH_PRICE_UNIT, o->price % ITCH_PRICE_UNIT);
+    return format(text, bytes, "order %u %s: %s %u %.8s at %u.%04u", o->reference, what,
+                  o->side == BOOK_BUY ? "buy" : "sell", o->open_shares, (const char *)o->name,
+                  o->price / ITCH_PRICE_UNIT, o->price % ITCH_PRICE_UNIT);
+}
+
+static void log_order(const struct ouch_order *o, const char *what)
+{
+    char text[128];
+    write_order(text, sizeof text, o, what);
+    log_line("trade: %s", text);
+}
+
+NOT_HOT const char *orders_leave(void)
+{
+    static char text[1100]; /* less than control.h's bound; more orders than fit are in the log */
+    const struct ouch_order *o;
+    size_t at = 0;
+    ASSERT(ouch_levels.open <= OUCH_ORDER_COUNT_MAX);
+    if (!trade_settings.cancel_on_exit)
+        return NULL;
+    if (!trade.stopped)
+        orders_stop("the operator is about to end the program");
+    for (uint32_t place = 0; (o = ouch_next_open(&place)) != NULL && at + 1 < sizeof text;) {
+        at += at > 0 ? format(text + at, sizeof text - at, "\n") : 0;
+        at += write_order(text + at, sizeof text - at, o, "is open");
+    }
+    return at > 0 ? text : NULL;
 }
 
 NOT_HOT void orders_log_left_open(void)

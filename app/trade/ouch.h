@@ -134,7 +134,8 @@ void ouch_check(void);
     X(slid) X(cancels) X(cancel_rejected) X(rejected) X(broken) X(adopted) X(never_arrived) X(others) X(days) \
     X(drop_type) X(drop_length) X(drop_unknown_reference) X(drop_unknown_symbol) X(drop_state) X(drop_side) \
     X(drop_shares) X(drop_price) X(drop_time_in_force) X(drop_excess) X(drop_full)
-/* `foreign`: the open orders of symbols that are not traded here. `sure` 0: a response has contradicted our knowledge. `rejects`: in a row or within a second, the larger number. */
+/* `foreign`: the open orders of symbols that are not traded here. `sure` 0: a response has contradicted our knowledge.
+ * `rejects`: in a row or within a second, the larger number. */
 #define OUCH_LEVELS(X) X(open) X(foreign) X(sure) X(next_reference) X(rejects)
 /* clang-format on */
 extern struct ouch_counters {

@@ -157,6 +157,9 @@ void orders_take_responses(uint64_t now_ns);
 /* Asks for the next reference after a login, and notes when all is known. After a start the exchange repeats the whole
  * day, old answers to queries among it, and a pause on the way is no end: only the server's heartbeat shows that. */
 void orders_poll_session(uint64_t now_ns);
+/* Holds all orders back and cancels those that are open, with cancel.on.exit=. Returns a line for each that is still
+ * open, for the operator who is about to end the program; NULL: none is. */
+const char *orders_leave(void);
 /* Logs each order that stays open when the program ends: somebody has to look after it. */
 void orders_log_left_open(void);
 

@@ -34,6 +34,8 @@ const char *trade_set(struct bytes word)
         ouch_forget_rejects();
         orders_watch_limits();
         refusal = trade.stopped ? "the day's loss has reached risk.loss=" : NULL;
+    } else if (text_is(word, "leave")) {
+        refusal = orders_leave();
     } else {
         return "the words that the running program takes are stop and start";
     }

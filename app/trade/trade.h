@@ -11,7 +11,8 @@
 const char *trade_init(const struct program_machine *machine, uint64_t now_ns);
 
 /* Obeys a word of the control channel: `stop` holds all orders back and cancels those that are open, `start` ends that.
- * NULL, or a message. */
+ * `leave` is a stop before the end: it is refused, by a line for each open order, until none is open. NULL, or a
+ * message. */
 const char *trade_set(struct bytes word);
 
 /* Takes events for 20 us at most, then does the timers and the idle work. */

@@ -211,6 +211,19 @@ def test_resets_of_the_connections_lose_nothing(tmp_path):
         check_the_end(exchange, trader)
 
 
+def test_gg_names_each_order_that_a_dead_exchange_does_not_cancel(tmp_path):
+    key, port = tmp_path / "key", str(ports.free_port(ports.UDP))
+    key.write_text("key=12345678\n")
+    with game(tmp_path, "--rate", 400, settings=("key=12345678", f"control.port={port}")) as (_, exchange, trader):
+        trader.wait(lambda page: page["pool.orders_open"] >= 2)
+        exchange.kill()
+        done = subprocess.run([ROOT / "tools/gg", "127.0.0.1", "--key-file", key, "--port", port], timeout=WAIT_S,
+                              capture_output=True, text=True)
+    order = r"^order \d+ is open: (?:buy|sell) \d+ (?:ACME|BOLT)     at \d+\.\d{4}$"
+    named = re.findall(order, done.stderr, re.MULTILINE)
+    assert done.returncode == 6 and len(named) == numbers_of(done.stdout)["pool.orders_open"] > 0, done.stderr
+
+
 def test_an_exchange_that_is_killed_goes_on_with_the_same_positions(tmp_path):
     words = ("--rate", 400, "--symbols", ",".join(SYMBOLS), "--preopen", 0.5, "--journal", tmp_path / "journal")
     with game(tmp_path, *words[:2]) as (lines, exchange, trader):

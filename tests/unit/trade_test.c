@@ -1354,6 +1354,24 @@ TEST(open_orders_are_cancelled_before_the_program_ends)
     assert_true(is_logged(&at, "trade: order 1 stays open: buy 100 AAAA     at 100.0000"));
 }
 
+TEST(operator_who_ends_the_program_hears_which_orders_are_open)
+{
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    seen_bytes = fake.connections[orders].sent_bytes;
+    assert_string_equal(trade_set(text_of("leave")), "order 1 is open: buy 100 AAAA     at 100.0000");
+    turn(1000);
+    assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+    respond(ouch_decrement(m, 1, 40));
+    assert_string_equal(trade_set(text_of("leave")), "order 1 is open: buy 60 AAAA     at 100.0000");
+    respond(ouch_decrement(m, 1, 60));
+    assert_null(trade_set(text_of("leave")));
+    start_ready("strategy=take take.buy=100 cancel.on.exit=off");
+    trigger(10);
+    assert_null(trade_set(text_of("leave"))); /* the order is to stay open */
+    assert_false(counter("pool.trade_stopped"));
+}
+
 TEST(signal_ends_the_program_after_its_cancellations)
 {
     trigger(10);

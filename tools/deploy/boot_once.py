@@ -286,6 +286,8 @@ def gg(host, options):
         say("the kernel ends. Its last statistics:")
         _say_statistics(text)
         client.wait_gone(30)
+        if client.left_open:
+            say(f"the exchange has not confirmed the cancellations:\n{client.left_open}")
     return _after(host, options, None, record)
 
 

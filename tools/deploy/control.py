@@ -24,6 +24,7 @@ HELLO_BYTES, CHALLENGE_BYTES, COMMAND_BYTES = 64, 56, 96
 REPLY_FIXED = struct.Struct("!16s24sBBHHH")     # nonce, challenge, command, result, part, parts, bytes of text
 MAC_BYTES = 32
 WORD_BYTES_MAX = 192
+CANCEL_S = 3                            # for an exchange to confirm what a trader cancels
 COMMANDS_MAX, COMMANDS_SECONDS = 64, 10          # the machine obeys no more commands in that time
 
 
@@ -48,6 +49,10 @@ class NotAuthenticated(ControlError):
 class Refused(ControlError):
     """The machine does not do that: the program does not change that setting, or no frames are kept."""
     exit_code = 5
+
+    def __init__(self, where, reason):
+        super().__init__(f"{where}: {reason}")
+        self.reason = reason
 
 
 class StillThere(ControlError):
@@ -137,6 +142,7 @@ class Client:
     def __init__(self, host, key, port=PORT, timeout_s=1.0, attempts=5):
         self.key, self.timeout_s, self.attempts = key, timeout_s, attempts
         self.where = f"{host}, UDP port {port}"
+        self.left_open = ""                     # the orders that stayed open when a trader was ordered to leave
         if not host:
             raise NoAnswer("'': no host")                   # to sockets it would be any address
         try:
@@ -150,8 +156,23 @@ class Client:
     def gg(self):
         """Commands the machine to leave; returns its last statistics.
 
-        Lost parts are left out: nobody is there to be asked again."""
+        A trader first cancels its orders: for CANCEL_S at most the exchange is waited for. `left_open` names those that
+        are still open then. Lost parts are left out: nobody is there to be asked again."""
+        self.left_open = self._cancel()
         return text_of(self._command(GG))
+
+    def _cancel(self):
+        """Has a trader cancel its orders. Returns a line for each that is still open after CANCEL_S."""
+        end = time.monotonic() + CANCEL_S
+        while True:
+            try:
+                self.set("leave")
+                return ""
+            except Refused as refusal:
+                lines = [line for line in refusal.reason.splitlines() if line.startswith("order ")]
+                if not lines or time.monotonic() > end:
+                    return "\n".join(lines)
+            time.sleep(CANCEL_S / 30)
 
     def set(self, word):
         """Changes a setting of the running program; returns the statistics. `m+=NUMBER` adds a modulus."""
@@ -249,7 +270,7 @@ class Client:
         if asked.get(nonce) != challenge or its_command != command:
             return None
         if result == REFUSED:
-            raise Refused(f"{self.where}: {text_of(data[fixed:fixed + text_bytes])}")
+            raise Refused(self.where, text_of(data[fixed:fixed + text_bytes]))
         if result != 0:
             raise ControlError(f"{self.where}: does not know command {command}")
         received.setdefault(nonce, {})[part] = data[fixed:fixed + text_bytes]
