@@ -1,7 +1,10 @@
 /* ACPI tables in a small simulated physical memory: good, old, broken, and random. */
+#define _GNU_SOURCE
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bytes.h"
+#include "base/log.h"
 #include "kernel/firmware/acpi.h"
 #include "kernel/firmware/acpi_spec.h"
 #include "kernel/firmware/boot_info.h"
@@ -110,6 +113,16 @@ BEFORE_EACH()
 
 AFTER_EACH() { free(memory); }
 
+static void assert_logged(const char *text)
+{
+    char line[LOG_LINE_BYTES_MAX + 1];
+    uint64_t end, at = log_tail_position(LOG_LINE_BYTES_MAX, &end);
+    bool found = false;
+    for (size_t bytes; (bytes = log_read(&at, line)) != 0; line[bytes] = '\0')
+        found |= memmem(line, bytes, text, strlen(text)) != NULL;
+    assert_true(found);
+}
+
 static void assert_all_found(void)
 {
     uint32_t bits;
@@ -132,6 +145,8 @@ static void assert_all_found(void)
     assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_PORT);
     assert_int_equal(acpi_reset_register(&value).address, 0xcf9);
     assert_int_equal(value, 0x0f);
+    assert_logged(
+        "acpi: 3 CPUs, 1 ECAM segments, 0 virtio-mmio devices, a PM timer, a reset register, no power button");
 }
 
 static void assert_nothing_found(void)
@@ -267,6 +282,9 @@ TEST(acpi_of_version_1_has_an_rsdt)
 {
     rsdp_put(RSDP, 0);
     memset(memory + XSDT, 0, 100);
+    acpi_init(&boot, 0);
+    assert_all_found();
+    memory[RSDT + 9]++; /* its sum is wrong, and there is no other */
     acpi_init(&boot, 0);
     assert_all_found();
 }
@@ -451,6 +469,11 @@ TEST(acpi_registers_in_memory_are_reported_as_memory)
     acpi_init(&boot, 0);
     assert_int_equal(acpi_pm_timer(&bits).space, ACPI_SPACE_MEMORY);
     assert_int_equal(acpi_reset_register(&value).address, 0x1fed00000);
+    store_le32(memory + FADT + FADT_FLAGS, 0); /* the register is not supported */
+    acpi_init(&boot, 0);
+    assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_NONE);
+    assert_logged("a PM timer, no reset register, no power button");
+    store_le32(memory + FADT + FADT_FLAGS, BIT(FADT_FLAGS_RESET_REG_SUP_BIT));
     gas_put(FADT + FADT_RESET_REG, GAS_SYSTEM_IO, 0x10cf9); /* a port beyond 0xffff */
     table_put(FADT, "FACP", 244);
     acpi_init(&boot, 0);
@@ -463,6 +486,10 @@ TEST(acpi_madt_entry_of_no_length_ends_the_list)
     table_put(MADT, "APIC", load_le32(memory + MADT + ACPI_HEADER_LENGTH));
     acpi_init(&boot, 0);
     assert_int_equal(acpi_cpu_count(), 1);
+    memory[MADT + MADT_ENTRIES + 9] = 2; /* the shortest entry; the next ones follow at once */
+    memset(memory + MADT + MADT_ENTRIES + 10, 2, 10);
+    acpi_init(&boot, 0);
+    assert_int_equal(acpi_cpu_count(), 3);
 }
 
 TEST(acpi_dsdt_names_virtio_mmio_devices)

@@ -225,3 +225,23 @@ TEST(worker_that_does_not_hear_an_nmi_is_deaf_after_the_wait)
     assert_null(workers_failed());
     failing = false;
 }
+
+static uint32_t worker_registers[0x40];
+static void worker_register_written(uint32_t msr, uint64_t value)
+{
+    if (msr >= APIC_X2APIC_MSR)
+        worker_registers[msr - APIC_X2APIC_MSR] = (uint32_t)value;
+}
+static void enter(void) {}
+
+TEST(worker_takes_every_interrupt_and_wakes_by_its_timer)
+{
+    memset(worker_registers, 0xff, sizeof worker_registers);
+    fake_cpu_msr_written = worker_register_written;
+    config.enter = enter;
+    registers_init(1);
+    assert_int_equal(worker_registers[APIC_SVR / 16], 0x1ff); /* SDM vol. 3, "Spurious Interrupt": enabled */
+    assert_int_equal(worker_registers[APIC_TPR / 16], 0);
+    assert_int_equal(worker_registers[APIC_TIMER_DIVIDE / 16], 3);
+    assert_int_equal(worker_registers[APIC_LVT_TIMER / 16], VECTOR_WAKE);
+}
