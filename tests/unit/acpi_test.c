@@ -284,7 +284,7 @@ TEST(acpi_of_version_1_has_an_rsdt)
     memset(memory + XSDT, 0, 100);
     acpi_init(&boot, 0);
     assert_all_found();
-    memory[RSDT + 9]++; /* its sum is wrong, and there is no other */
+    memory[RSDT + 9]++; /* a wrong sum, and no other table */
     acpi_init(&boot, 0);
     assert_all_found();
 }

@@ -68,6 +68,7 @@ TEST(next_login_goes_on_where_the_session_was)
     assert_int_equal(soup.state, SOUP_UP);
     for (int i = 0; i < 3; i++)
         assert_int_equal(take(soup_packet(stream, 'S', "x", 1), NULL, NULL), SOUP_MESSAGE);
+    assert_int_equal(soup_counters.messages, 3);
     assert_int_equal(take(soup_packet(stream, '+', "debug", 5), NULL, NULL), SOUP_NOTHING);
     connect_again();
     soup_due(&soup, now_ns, packet);
@@ -88,6 +89,11 @@ TEST(other_session_or_number_is_said)
     connect_again();
     assert_int_equal(take(soup_packet(stream, 'J', "S", 1), NULL, NULL), SOUP_REFUSED);
     connect_again();
+    uint8_t packet[SOUP_LOGIN_BYTES];
+    soup_due(&soup, now_ns, packet);
+    assert_memory_equal(packet + 2 + 1 + 16, "                             1",
+                        30); /* any session, from its beginning */
+    soup_sent(&soup, now_ns);
     assert_int_equal(take(soup_accepted(stream, "S3", 1), NULL, NULL), SOUP_NEW_SESSION);
 }
 

@@ -2,7 +2,6 @@
  * everything that must keep an order back. */
 #include <stdio.h>
 
-#include "app/nasdaq/link.h"
 #include "app/nasdaq/mold.h"
 #include "app/nasdaq/soup.h"
 #include "app/program.h"
@@ -1043,18 +1042,6 @@ TEST(refused_login_waits_and_is_said)
     assert_int_equal(fake.connect_count, attempts);
     pass(11 * NS_PER_S);
     assert_int_equal(fake.connect_count, attempts + 1);
-}
-
-TEST(connection_without_an_answer_is_given_up_and_said_once)
-{
-    start("strategy=take take.buy=100");
-    uint64_t at = log_end();
-    pass(5 * NS_PER_MS);
-    uint32_t attempts = fake.connect_count;
-    pass(3 * (LINK_CONNECT_NS + LINK_RETRY_NS));
-    assert_in_range(fake.connect_count - attempts, 3, 3);
-    assert_true(is_logged(&at, "no answer to the connection request"));
-    assert_false(is_logged(&at, "no answer to the connection request"));
 }
 
 TEST(heartbeats_keep_the_session_and_silence_ends_it)

@@ -60,6 +60,7 @@ UNIT_EXTRA_digest_work_test := $(UNIT_EXTRA_digest_test)
 UNIT_EXTRA_digest_capacity_test := $(UNIT_EXTRA_digest_test)
 UNIT_EXTRA_digest_program_test := app/digest/program.c $(UNIT_EXTRA_digest_test)
 UNIT_EXTRA_agent_test := $(FAKE_TRANSPORT)
+UNIT_EXTRA_nasdaq_link_test := $(FAKE_TRANSPORT)
 UNIT_EXTRA_start_test := $(FAKE_TRANSPORT) $(addprefix tests/lib/,netdev_memory.c frame_pool.c)
 UNIT_EXTRA_sockets_test := host/sockets.c net/transport_path.c
 UNIT_EXTRA_survey_test := app/survey/rows.c app/survey/echo.c $(FAKE_TRANSPORT)
