@@ -24,6 +24,7 @@ void wire_igmp_read(struct script *s, struct igmp_packet *message)
     if (!query && !script_take(s, "report"))
         script_fault(s, "query or report is missing");
     message->version = (int)script_number(s);
+    message->no_alert = message->version == 1; /* older than the option */
     message->group = wire_igmp_address(s);
     message->destination = message->group != 0 ? message->group : (uint32_t)ALL_SYSTEMS;
     if (query)
