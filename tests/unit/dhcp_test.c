@@ -82,14 +82,24 @@ static void add(struct answer *a, uint8_t option, size_t count, const void *valu
     a->bytes += count;
 }
 
-static void add_be32(struct answer *a, uint8_t option, uint32_t value)
+/* An option whose value is a number: of two bytes for the MTU, else of four. A list ends with an option of 0. */
+struct option {
+    uint8_t code;
+    uint32_t value;
+};
+#define OPTIONS(...) ((const struct option[]){ __VA_ARGS__, { 0, 0 } })
+#define NO_OPTIONS   (&(const struct option){ 0, 0 })
+
+static void add_numbers(struct answer *a, const struct option *options)
 {
-    uint8_t wire[4];
-    store_be32(wire, value);
-    add(a, option, 4, wire);
+    for (; options->code != 0; options++) {
+        uint8_t wire[4], bytes = options->code == 26 ? 2 : 4;
+        store_be32(wire, options->value << (32 - 8 * bytes));
+        add(a, options->code, bytes, wire);
+    }
 }
 
-static struct answer answer_begin(uint8_t kind, uint32_t address)
+static struct answer answer_with(uint8_t kind, uint32_t address, const struct option *options)
 {
     struct answer a = { .bytes = 240 };
     a.message[0] = 2;
@@ -100,19 +110,17 @@ static struct answer answer_begin(uint8_t kind, uint32_t address)
     memcpy(a.message + 28, mac, 6);
     store_be32(a.message + 236, 0x63825363);
     add(&a, 53, 1, &kind);
+    add_numbers(&a, options);
     return a;
 }
 
 /* Returns an answer with the options that a lease needs, and no more. */
 static struct answer answer_plain(uint8_t kind, uint32_t lease_seconds)
 {
-    struct answer a = answer_begin(kind, OURS);
-    add_be32(&a, 54, SERVER);
-    if (kind != NAK) {
-        add_be32(&a, 51, lease_seconds);
-        add_be32(&a, 1, 0xffffff00);
-    }
-    return a;
+    const struct option options[] = {
+        { 54, SERVER }, { kind == NAK ? 0 : 51, lease_seconds }, { 1, 0xffffff00 }, { 0 }
+    };
+    return answer_with(kind, OURS, options);
 }
 
 static void deliver(struct answer *a)
@@ -128,6 +136,12 @@ static void deliver(struct answer *a)
 static void deliver_plain(uint8_t kind, uint32_t lease_seconds)
 {
     struct answer a = answer_plain(kind, lease_seconds);
+    deliver(&a);
+}
+
+static void deliver_with(uint8_t kind, uint32_t address, const struct option *options)
+{
+    struct answer a = answer_with(kind, address, options);
     deliver(&a);
 }
 
@@ -151,28 +165,53 @@ static void reach_requesting(void)
     assert_int_equal(dhcp.state, DHCP_REQUESTING);
 }
 
-static void reach_bound_plain(uint32_t lease_seconds)
+/* Starts again and plays DISCOVER, OFFER and REQUEST; an answer to the REQUEST may follow. */
+static void reach_requested(void)
 {
+    start();
     reach_requesting();
     ask();
+}
+
+static void reach_bound_plain(uint32_t lease_seconds)
+{
+    reach_requested();
     deliver_plain(ACK, lease_seconds);
     assert_non_null(dhcp_lease(&dhcp));
+}
+
+/* Plays a whole exchange. Returns the lease, which SERVER gives for 1000 s. */
+static const struct dhcp_lease *lease_with(uint32_t address, const struct option *options)
+{
+    reach_requested();
+    struct answer a = answer_with(ACK, address, OPTIONS({ 54, SERVER }, { 51, 1000 }));
+    add_numbers(&a, options);
+    deliver(&a);
+    assert_non_null(dhcp_lease(&dhcp));
+    return dhcp_lease(&dhcp);
+}
+
+/* Expects a lease of our address from SERVER. Its length is `seconds`. */
+static void expect_lease(uint32_t mask, uint32_t gateway, uint32_t mtu_bytes, uint64_t seconds)
+{
+    const struct dhcp_lease *lease = dhcp_lease(&dhcp);
+    assert_non_null(lease);
+    assert_int_equal(lease->address, OURS);
+    assert_int_equal(lease->server, SERVER);
+    assert_int_equal(lease->mask, mask);
+    assert_int_equal(lease->gateway, gateway);
+    assert_int_equal(lease->mtu_bytes, mtu_bytes);
+    assert_true(lease->ends_ns == now_ns + seconds * second_ns);
 }
 
 /* Expects a lease of 1000 s with the options of answer_plain and a router. */
 static void expect_plain_lease(void)
 {
     const struct dhcp_lease *lease = dhcp_lease(&dhcp);
-    assert_non_null(lease);
-    assert_int_equal(lease->address, OURS);
-    assert_int_equal(lease->mask, 0xffffff00);
-    assert_int_equal(lease->gateway, ROUTER);
-    assert_int_equal(lease->server, SERVER);
-    assert_int_equal(lease->mtu_bytes, 0);
+    expect_lease(0xffffff00, ROUTER, 0, 1000);
     assert_int_equal(lease->route_count, 0);
     assert_true(lease->renews_ns == now_ns + 500 * second_ns);
     assert_true(lease->rebinds_ns == now_ns + 875 * second_ns);
-    assert_true(lease->ends_ns == now_ns + 1000 * second_ns);
 }
 
 /* ---- The exchange ---- */
@@ -229,11 +268,7 @@ TEST(request_has_the_secs_of_its_discover)
 TEST(acknowledged_lease_holds)
 {
     uint32_t serial = dhcp.lease_serial;
-    reach_requesting();
-    ask();
-    struct answer a = answer_plain(ACK, 1000);
-    add_be32(&a, 3, ROUTER);
-    deliver(&a);
+    lease_with(OURS, OPTIONS({ 1, 0xffffff00 }, { 3, ROUTER }));
     expect_plain_lease();
     assert_int_not_equal(dhcp.lease_serial, serial);
     assert_true(dhcp_next_deadline_ns(&dhcp) == dhcp_lease(&dhcp)->renews_ns);
@@ -243,22 +278,15 @@ TEST(acknowledged_lease_holds)
 TEST(second_offer_is_ignored)
 {
     reach_requesting();
-    struct answer other = answer_begin(OFFER, OTHER);
-    add_be32(&other, 54, OTHER);
-    add_be32(&other, 51, 100);
-    deliver(&other);
+    deliver_with(OFFER, OTHER, OPTIONS({ 54, OTHER }, { 51, 100 }));
     struct request r = ask();
     assert_int_equal(load_be32(option_of(&r, 54)), SERVER);
 }
 
 TEST(acknowledgement_of_another_server_is_ignored)
 {
-    reach_requesting();
-    ask();
-    struct answer other = answer_begin(ACK, OTHER);
-    add_be32(&other, 54, OTHER);
-    add_be32(&other, 51, 100);
-    deliver(&other);
+    reach_requested();
+    deliver_with(ACK, OTHER, OPTIONS({ 54, OTHER }, { 51, 100 }));
     assert_null(dhcp_lease(&dhcp));
     deliver_plain(ACK, 100);
     assert_non_null(dhcp_lease(&dhcp));
@@ -303,8 +331,7 @@ TEST(unanswered_request_goes_back_to_discover)
 
 TEST(refusal_starts_again_a_second_later)
 {
-    reach_requesting();
-    ask();
+    reach_requested();
     deliver_plain(NAK, 0);
     assert_int_equal(dhcp.state, DHCP_INIT);
     assert_int_equal(ask().bytes, 0);
@@ -334,6 +361,17 @@ TEST(refusal_in_every_state_is_survived)
 
 /* ---- The lease's times ---- */
 
+/* Expects a renewal's REQUEST: RFC 2131, table 4. */
+static void expect_renewal(const struct request *r)
+{
+    assert_int_equal(kind_of(r), 3);
+    assert_int_equal(r->source, OURS);
+    assert_int_equal(r->destination, SERVER);
+    assert_int_equal(load_be32(r->message + 12), OURS);
+    assert_null(option_of(r, 50));
+    assert_null(option_of(r, 54));
+}
+
 TEST(lease_is_renewed_at_half_by_unicast)
 {
     reach_bound_plain(1000);
@@ -341,12 +379,7 @@ TEST(lease_is_renewed_at_half_by_unicast)
     uint32_t serial = dhcp.lease_serial, xid = dhcp.xid;
     struct request r = ask_when_due();
     assert_true(now_ns == taken_ns + 500 * second_ns);
-    assert_int_equal(kind_of(&r), 3);
-    assert_int_equal(r.source, OURS);
-    assert_int_equal(r.destination, SERVER);
-    assert_int_equal(load_be32(r.message + 12), OURS);
-    assert_null(option_of(&r, 50));
-    assert_null(option_of(&r, 54));
+    expect_renewal(&r);
     assert_int_not_equal(load_be32(r.message + 4), xid);
     assert_non_null(dhcp_lease(&dhcp)); /* the lease holds meanwhile */
     now_ns += second_ns;
@@ -387,10 +420,7 @@ TEST(rebinding_takes_any_server)
     now_ns = dhcp_lease(&dhcp)->rebinds_ns;
     struct request r = ask();
     assert_int_equal(r.destination, 0xffffffff);
-    struct answer a = answer_begin(ACK, OURS);
-    add_be32(&a, 54, OTHER);
-    add_be32(&a, 51, 500);
-    deliver(&a);
+    deliver_with(ACK, OURS, OPTIONS({ 54, OTHER }, { 51, 500 }));
     assert_int_equal(dhcp_lease(&dhcp)->server, OTHER);
 }
 
@@ -404,14 +434,7 @@ TEST(times_of_the_server_are_used_if_they_are_in_order)
         { 300, 200, 200, 200 },
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        start();
-        reach_requesting();
-        ask();
-        struct answer a = answer_plain(ACK, 1000);
-        add_be32(&a, 58, cases[i].t1);
-        add_be32(&a, 59, cases[i].t2);
-        deliver(&a);
-        const struct dhcp_lease *lease = dhcp_lease(&dhcp);
+        const struct dhcp_lease *lease = lease_with(OURS, OPTIONS({ 58, cases[i].t1 }, { 59, cases[i].t2 }));
         assert_int_equal((lease->renews_ns - now_ns) / second_ns, cases[i].want_t1);
         assert_int_equal((lease->rebinds_ns - now_ns) / second_ns, cases[i].want_t2);
     }
@@ -428,8 +451,7 @@ TEST(lease_for_ever_is_never_renewed)
 
 TEST(lease_of_no_time_is_not_taken)
 {
-    reach_requesting();
-    ask();
+    reach_requested();
     deliver_plain(ACK, 0);
     assert_null(dhcp_lease(&dhcp));
 }
@@ -471,12 +493,7 @@ TEST(lease_that_is_handed_over_is_renewed_as_if_asked_for)
     assert_int_equal(lease->gateway, ROUTER);
     struct request r = ask_when_due();
     assert_true(now_ns == begin_ns + 500 * second_ns);
-    assert_int_equal(kind_of(&r), 3);
-    assert_int_equal(r.source, OURS);
-    assert_int_equal(r.destination, SERVER);
-    assert_int_equal(load_be32(r.message + 12), OURS);
-    assert_null(option_of(&r, 50)); /* RFC 2131, table 4 */
-    assert_null(option_of(&r, 54));
+    expect_renewal(&r);
     deliver_plain(ACK, 2000);
     assert_true(dhcp_lease(&dhcp)->ends_ns == now_ns + 2000 * second_ns);
 }
@@ -552,16 +569,11 @@ TEST(identity_stands_in_every_message)
 TEST(one_address_with_gateway_route_is_understood)
 {
     static const uint8_t routes[] = { 32, 10, 128, 0, 1, 0, 0, 0, 0, 0, 10, 128, 0, 1 };
-    reach_requesting();
-    ask();
-    struct answer a = answer_begin(ACK, 0x0a800005);
-    uint8_t mtu[2] = { 0x05, 0xb4 };
-    add_be32(&a, 54, SERVER);
-    add_be32(&a, 51, 3600);
-    add_be32(&a, 1, 0xffffffff);
-    add_be32(&a, 3, OTHER); /* ignored: RFC 3442 */
+    reach_requested();
+    struct answer a = answer_with(ACK, 0x0a800005, OPTIONS({ 54, SERVER }, { 51, 3600 }, { 1, 0xffffffff }));
+    add_numbers(&a, OPTIONS({ 3, OTHER })); /* ignored: RFC 3442 */
     add(&a, 121, sizeof routes, routes);
-    add(&a, 26, 2, mtu);
+    add_numbers(&a, OPTIONS({ 26, 1460 }));
     deliver(&a);
     const struct dhcp_lease *lease = dhcp_lease(&dhcp);
     assert_int_equal(lease->mask, 0xffffffff);
@@ -575,50 +587,31 @@ TEST(one_address_with_gateway_route_is_understood)
 
 static const struct dhcp_lease *lease_with_routes(const void *routes, size_t bytes)
 {
-    start();
-    reach_requesting();
-    ask();
+    reach_requested();
     struct answer a = answer_plain(ACK, 3600);
-    add_be32(&a, 3, ROUTER);
+    add_numbers(&a, OPTIONS({ 3, ROUTER }));
     add(&a, 121, bytes, routes);
     deliver(&a);
     assert_non_null(dhcp_lease(&dhcp));
     return dhcp_lease(&dhcp);
 }
 
+/* RFC 3442, "Local Subnet Routes": a route without a gateway is on the link, the default route, too. */
 TEST(routes_of_every_width_are_read)
 {
-    for (unsigned width = 0; width <= 32; width++) {
+    static const uint32_t gateways[] = { ROUTER, 0 };
+    for (unsigned i = 0; i < 2 * 33; i++) {
+        unsigned width = i / 2, octets = (width + 7) / 8;
+        uint32_t gateway = gateways[i % 2], mask = width == 0 ? 0 : 0xffffffff << (32 - width);
         uint8_t routes[9] = { (uint8_t)width, 0xff, 0xff, 0xff, 0xff }; /* bits beyond the mask set: to be cleared */
-        size_t octets = (width + 7) / 8;
-        store_be32(routes + 1 + octets, ROUTER);
+        store_be32(routes + 1 + octets, gateway);
         const struct dhcp_lease *lease = lease_with_routes(routes, 1 + octets + 4);
-        uint32_t mask = width == 0 ? 0 : 0xffffffff << (32 - width);
-        if (width == 0) {
-            assert_int_equal(lease->gateway, ROUTER);
-            assert_int_equal(lease->route_count, 0);
-            continue;
-        }
-        assert_int_equal(lease->gateway, 0);
-        assert_int_equal(lease->route_count, 1);
+        assert_int_equal(lease->gateway, width == 0 ? gateway : 0);
+        assert_int_equal(lease->all_on_link, width == 0 && gateway == 0);
+        assert_int_equal(lease->route_count, width != 0);
         assert_int_equal(lease->routes[0].mask, mask);
         assert_int_equal(lease->routes[0].network, mask);
-        assert_int_equal(lease->routes[0].gateway, ROUTER);
-    }
-}
-
-/* RFC 3442, "Local Subnet Routes": a route without a gateway is on the link, the default route, too. */
-TEST(routes_of_every_width_may_be_on_the_link)
-{
-    for (unsigned width = 0; width <= 32; width++) {
-        uint8_t routes[9] = { (uint8_t)width, 0xff, 0xff, 0xff, 0xff };
-        size_t octets = (width + 7) / 8;
-        store_be32(routes + 1 + octets, 0);
-        const struct dhcp_lease *lease = lease_with_routes(routes, 1 + octets + 4);
-        assert_int_equal(lease->gateway, 0);
-        assert_int_equal(lease->all_on_link, width == 0);
-        assert_int_equal(lease->route_count, width != 0);
-        assert_int_equal(lease->routes[0].gateway, 0);
+        assert_int_equal(lease->routes[0].gateway, width == 0 ? 0 : gateway);
     }
 }
 
@@ -661,12 +654,11 @@ TEST(routes_beyond_the_table_are_counted)
 /* RFC 3396: an option in two pieces is one. */
 TEST(split_routes_are_joined)
 {
-    reach_requesting();
-    ask();
+    reach_requested();
     struct answer a = answer_plain(ACK, 3600);
     static const uint8_t first[] = { 24, 192, 0 }, rest[] = { 2, 10, 0, 2, 3, 0, 10, 0, 2, 4 };
     add(&a, 121, sizeof first, first);
-    add_be32(&a, 6, OTHER);
+    add_numbers(&a, OPTIONS({ 6, OTHER }));
     add(&a, 121, sizeof rest, rest);
     deliver(&a);
     assert_int_equal(dhcp_lease(&dhcp)->routes[0].network, 0xc0000200);
@@ -676,9 +668,8 @@ TEST(split_routes_are_joined)
 /* RFC 2131 §4.1: options may go on in file, then in sname. */
 TEST(overloaded_fields_are_read)
 {
-    reach_requesting();
-    ask();
-    struct answer a = answer_begin(ACK, OURS);
+    reach_requested();
+    struct answer a = answer_with(ACK, OURS, NO_OPTIONS);
     uint8_t both = 3, lease[] = { 51, 4, 0, 0, 0x0e, 0x10, 255 }, server[] = { 54, 4, 10, 0, 2, 2, 255 };
     memcpy(a.message + 108, lease, sizeof lease);
     memcpy(a.message + 44, server, sizeof server);
@@ -691,8 +682,7 @@ TEST(overloaded_fields_are_read)
 /* Ignores an overload option inside an overloaded field. */
 TEST(overload_within_overload_ends)
 {
-    reach_requesting();
-    ask();
+    reach_requested();
     struct answer a = answer_plain(ACK, 100);
     uint8_t file_only = 1, again[] = { 52, 1, 3, 255 };
     memcpy(a.message + 108, again, sizeof again);
@@ -711,32 +701,15 @@ TEST(missing_mask_is_the_class_or_one_address)
         { 0xac100203, 0xffff0000 },
         { 0xc0a80103, 0xffffff00 },
     };
-    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        start();
-        reach_requesting();
-        ask();
-        struct answer a = answer_begin(ACK, cases[i].address);
-        add_be32(&a, 54, SERVER);
-        add_be32(&a, 51, 100);
-        deliver(&a);
-        assert_int_equal(dhcp_lease(&dhcp)->mask, cases[i].mask);
-    }
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++)
+        assert_int_equal(lease_with(cases[i].address, NO_OPTIONS)->mask, cases[i].mask);
 }
 
 TEST(impossible_masks_are_replaced)
 {
     static const uint32_t masks[] = { 0, 0x00ffffff, 0xff00ff00, 1, 0x80000001 };
-    for (size_t i = 0; i < ARRAY_COUNT(masks); i++) {
-        start();
-        reach_requesting();
-        ask();
-        struct answer a = answer_begin(ACK, 0xc0a80103);
-        add_be32(&a, 54, SERVER);
-        add_be32(&a, 51, 100);
-        add_be32(&a, 1, masks[i]);
-        deliver(&a);
-        assert_int_equal(dhcp_lease(&dhcp)->mask, 0xffffff00);
-    }
+    for (size_t i = 0; i < ARRAY_COUNT(masks); i++)
+        assert_int_equal(lease_with(0xc0a80103, OPTIONS({ 1, masks[i] }))->mask, 0xffffff00);
 }
 
 TEST(addresses_no_host_has_are_not_taken)
@@ -744,15 +717,10 @@ TEST(addresses_no_host_has_are_not_taken)
     static const uint32_t addresses[] = {
         0, 1, 0x7f000001, 0xe0000001, 0xf0000001, 0xffffffff, OURS | 0xff, OURS & ~0xffu
     }; /* the last two: broadcast addresses of its network */
-    reach_requesting();
-    ask();
+    reach_requested();
     for (size_t i = 0; i < ARRAY_COUNT(addresses); i++) {
         uint64_t before = counter("dhcp.rx_drop_address");
-        struct answer a = answer_begin(ACK, addresses[i]);
-        add_be32(&a, 54, SERVER);
-        add_be32(&a, 51, 100);
-        add_be32(&a, 1, 0xffffff00);
-        deliver(&a);
+        deliver_with(ACK, addresses[i], OPTIONS({ 54, SERVER }, { 51, 100 }, { 1, 0xffffff00 }));
         assert_null(dhcp_lease(&dhcp));
         assert_int_equal(counter("dhcp.rx_drop_address") - before, 1);
     }
@@ -796,17 +764,15 @@ TEST(options_of_impossible_lengths_are_ignored_alone)
     memset(ones, 1, sizeof ones);
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++)
         for (int first = 0; first < 2; first++) {
-            start();
-            reach_requesting();
-            ask();
+            reach_requested();
             uint64_t before = counter("dhcp.rx_ignored_option");
-            struct answer a = answer_begin(ACK, OURS), rest = answer_plain(ACK, 1000);
+            struct answer a = answer_plain(ACK, 1000), rest = a;
             a.bytes = 240;
             if (first)
                 add(&a, cases[i].option, cases[i].bytes, ones);
             memcpy(a.message + a.bytes, rest.message + 240, rest.bytes - 240);
             a.bytes += rest.bytes - 240;
-            add_be32(&a, 3, ROUTER);
+            add_numbers(&a, OPTIONS({ 3, ROUTER }));
             if (!first)
                 add(&a, cases[i].option, cases[i].bytes, ones);
             deliver(&a);
@@ -844,32 +810,16 @@ TEST(needed_option_of_impossible_length_is_missing)
 /* RFC 2131 §4.1: the values of an option that comes twice are put together, and the first stands in front. */
 TEST(first_of_two_values_counts)
 {
-    reach_requesting();
-    ask();
+    const uint8_t type = NAK;
+    reach_requested();
     struct answer a = answer_plain(ACK, 1000);
-    uint8_t mtu[2] = { 0x05, 0xb4 }, other_mtu[2] = { 0x05, 0x00 }, type = NAK;
-    add_be32(&a, 3, ROUTER);
-    add_be32(&a, 58, 100);
-    add_be32(&a, 59, 200);
-    add(&a, 26, 2, mtu);
-    add_be32(&a, 54, OTHER);
-    add_be32(&a, 51, 77);
-    add_be32(&a, 1, 0xffff0000);
-    add_be32(&a, 3, OTHER);
-    add_be32(&a, 58, 11);
-    add_be32(&a, 59, 22);
-    add(&a, 26, 2, other_mtu);
+    add_numbers(&a, OPTIONS({ 3, ROUTER }, { 58, 100 }, { 59, 200 }, { 26, 1460 }, { 54, OTHER }, { 51, 77 }));
+    add_numbers(&a, OPTIONS({ 1, 0xffff0000 }, { 3, OTHER }, { 58, 11 }, { 59, 22 }, { 26, 1280 }));
     add(&a, 53, 1, &type);
     deliver(&a);
-    const struct dhcp_lease *lease = dhcp_lease(&dhcp);
-    assert_non_null(lease);
-    assert_int_equal(lease->server, SERVER);
-    assert_int_equal(lease->mask, 0xffffff00);
-    assert_int_equal(lease->gateway, ROUTER);
-    assert_int_equal(lease->mtu_bytes, 1460);
-    assert_true(lease->renews_ns == now_ns + 100 * second_ns);
-    assert_true(lease->rebinds_ns == now_ns + 200 * second_ns);
-    assert_true(lease->ends_ns == now_ns + 1000 * second_ns);
+    expect_lease(0xffffff00, ROUTER, 1460, 1000);
+    assert_true(dhcp_lease(&dhcp)->renews_ns == now_ns + 100 * second_ns);
+    assert_true(dhcp_lease(&dhcp)->rebinds_ns == now_ns + 200 * second_ns);
 }
 
 /* Acknowledges a renewal without mask, router and MTU: the lease keeps what it had. */
@@ -877,13 +827,9 @@ TEST(renewal_keeps_what_its_acknowledgement_leaves_out)
 {
     static const uint8_t routes[] = { 8, 10, 10, 0, 2, 7, 0, 10, 0, 2, 3 };
     for (int with_routes = 0; with_routes < 2; with_routes++) {
-        start();
-        reach_requesting();
-        ask();
+        reach_requested();
         struct answer a = answer_plain(ACK, 1000);
-        uint8_t mtu[2] = { 0x05, 0xb4 };
-        add_be32(&a, 3, ROUTER);
-        add(&a, 26, 2, mtu);
+        add_numbers(&a, OPTIONS({ 3, ROUTER }, { 26, 1460 }));
         if (with_routes)
             add(&a, 121, sizeof routes, routes);
         deliver(&a);
@@ -893,31 +839,20 @@ TEST(renewal_keeps_what_its_acknowledgement_leaves_out)
                 now_ns = before.rebinds_ns;
             ask_when_due();
             assert_int_equal(dhcp.state, rebinding ? DHCP_REBINDING : DHCP_RENEWING);
-            a = answer_begin(ACK, OURS);
-            add_be32(&a, 54, SERVER);
-            add_be32(&a, 51, 1000);
-            deliver(&a);
-            const struct dhcp_lease *lease = dhcp_lease(&dhcp);
-            assert_true(lease->ends_ns == now_ns + 1000 * second_ns);
-            assert_int_equal(lease->mask, 0xffffff00);
-            assert_int_equal(lease->gateway, ROUTER);
-            assert_int_equal(lease->mtu_bytes, 1460);
-            assert_int_equal(lease->route_count, with_routes);
-            assert_memory_equal(lease->routes, before.routes, sizeof before.routes);
+            deliver_with(ACK, OURS, OPTIONS({ 54, SERVER }, { 51, 1000 }));
+            expect_lease(0xffffff00, ROUTER, 1460, 1000);
+            assert_int_equal(dhcp_lease(&dhcp)->route_count, with_routes);
+            assert_memory_equal(dhcp_lease(&dhcp)->routes, before.routes, sizeof before.routes);
         }
         ask_when_due();
-        a = answer_plain(ACK, 1000); /* a router that is named replaces the routes */
-        add_be32(&a, 3, OTHER);
-        deliver(&a);
+        /* A router that is named replaces the routes. */
+        deliver_with(ACK, OURS, OPTIONS({ 54, SERVER }, { 51, 1000 }, { 1, 0xffffff00 }, { 3, OTHER }));
         assert_int_equal(dhcp_lease(&dhcp)->gateway, OTHER);
         assert_int_equal(dhcp_lease(&dhcp)->route_count, 0);
     }
     now_ns = dhcp_lease(&dhcp)->rebinds_ns;
     ask();
-    struct answer a = answer_begin(ACK, 0x0a000299); /* another address keeps nothing */
-    add_be32(&a, 54, SERVER);
-    add_be32(&a, 51, 1000);
-    deliver(&a);
+    deliver_with(ACK, 0x0a000299, OPTIONS({ 54, SERVER }, { 51, 1000 })); /* another address keeps nothing */
     assert_int_equal(dhcp_lease(&dhcp)->gateway, 0);
     assert_int_equal(dhcp_lease(&dhcp)->mask, 0xff000000);
 }
@@ -931,10 +866,8 @@ TEST(numbers_in_pieces_are_put_together)
     } numbers[] = { { 51, 4, 0x01020304 }, { 54, 4, SERVER }, { 1, 4, 0xfffff000 }, { 3, 4, ROUTER }, { 26, 2, 1460 } };
     for (unsigned cut = 1; cut < 4; cut++)
         for (int overloaded = 0; overloaded < 2; overloaded++) {
-            start();
-            reach_requesting();
-            ask();
-            struct answer a = answer_begin(ACK, OURS), file = { .bytes = 0 };
+            reach_requested();
+            struct answer a = answer_with(ACK, OURS, NO_OPTIONS), file = { .bytes = 0 };
             uint8_t overload = 1;
             for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
                 uint8_t wire[4];
@@ -948,13 +881,7 @@ TEST(numbers_in_pieces_are_put_together)
             memcpy(a.message + 108, file.message, file.bytes);
             uint64_t before = counter("dhcp.rx_ignored_option");
             deliver(&a);
-            const struct dhcp_lease *lease = dhcp_lease(&dhcp);
-            assert_non_null(lease);
-            assert_int_equal(lease->server, SERVER);
-            assert_int_equal(lease->mask, 0xfffff000);
-            assert_int_equal(lease->gateway, ROUTER);
-            assert_int_equal(lease->mtu_bytes, 1460);
-            assert_true(lease->ends_ns == now_ns + 0x01020304 * second_ns);
+            expect_lease(0xfffff000, ROUTER, 1460, 0x01020304);
             assert_int_equal(counter("dhcp.rx_ignored_option"), before);
         }
 }
@@ -970,9 +897,8 @@ TEST(server_without_identifier_is_the_sender)
         sender = cases[i].sender;
         ask();
         for (uint8_t kind = OFFER; kind <= ACK; kind = (uint8_t)(kind + 3)) {
-            struct answer a = answer_begin(kind, OURS);
+            struct answer a = answer_with(kind, OURS, OPTIONS({ 51, 1000 }));
             store_be32(a.message + 20, cases[i].next_server);
-            add_be32(&a, 51, 1000);
             deliver(&a);
             if (kind == OFFER && cases[i].server != 0) {
                 struct request r = ask();
@@ -984,8 +910,7 @@ TEST(server_without_identifier_is_the_sender)
             continue;
         struct request r = ask_when_due();
         assert_int_equal(r.destination, cases[i].server);
-        struct answer refusal = answer_begin(NAK, 0);
-        deliver(&refusal);
+        deliver_with(NAK, 0, NO_OPTIONS);
         assert_non_null(dhcp_lease(&dhcp));
     }
 }
@@ -999,7 +924,7 @@ TEST(option_beyond_the_end_refuses_the_message)
         for (uint8_t missing = 1; missing <= 5; missing++) { /* 5: the length, too */
             uint64_t before = counter("dhcp.rx_drop_bad_option");
             struct answer a = answer_plain(OFFER, 100);
-            add_be32(&a, options[i], ROUTER);
+            add(&a, options[i], 4, mac); /* any four bytes */
             a.bytes -= missing;
             deliver(&a);
             assert_int_equal(counter("dhcp.rx_drop_bad_option") - before, 1);
@@ -1031,11 +956,9 @@ TEST(every_cut_and_every_changed_byte_is_survived)
     struct answer good;
     for (size_t at = 0; at < 300; at++)
         for (size_t v = 0; v <= ARRAY_COUNT(values); v++) {
-            start();
-            reach_requesting();
-            ask();
+            reach_requested();
             good = answer_plain(ACK, 3600);
-            add_be32(&good, 3, ROUTER);
+            add_numbers(&good, OPTIONS({ 3, ROUTER }));
             add(&good, 121, sizeof routes, routes);
             if (at >= good.bytes)
                 return;
