@@ -699,6 +699,32 @@ TEST(every_single_byte_of_a_command_counts)
     assert_int_equal(control_counters.commands_gg, 1);
 }
 
+TEST(each_flaw_of_a_header_has_its_counter)
+{
+    static const struct {
+        size_t bytes;
+        uint32_t at;
+        uint8_t value;
+        uint64_t *counter;
+    } rows[] = {
+        { 7, 0, 'P', &control_counters.drop_length }, { 63, 0, 'P', &control_counters.drop_length },
+        { 64, 0, 'Q', &control_counters.drop_magic }, { 64, 3, 'n', &control_counters.drop_magic },
+        { 64, 4, 2, &control_counters.drop_version }, { 64, 5, 0, &control_counters.drop_type },
+        { 64, 5, 2, &control_counters.drop_type },    { 64, 5, 4, &control_counters.drop_type },
+        { 64, 7, 63, &control_counters.drop_length },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint8_t out[64];
+        start();
+        header(out, 1, 64);
+        store_be16(out + 6, (uint16_t)rows[i].bytes);
+        out[rows[i].at] = rows[i].value;
+        deliver(out, rows[i].bytes);
+        assert_int_equal(*rows[i].counter, 1);
+        assert_int_equal(fake.datagram_count, 0);
+    }
+}
+
 TEST(no_reply_is_longer_than_its_datagram)
 {
     random_seed(20220217);
