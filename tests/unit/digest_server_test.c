@@ -68,6 +68,7 @@ static const char *ask(int id, const char *text)
 TEST(a_request_is_answered_and_the_next_one_too)
 {
     int id = opened();
+    uint64_t before = digest_connection_counters.responses_200;
     const char *text = ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
     assert_string_equal(text, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 65\r\n\r\n"
                               "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n");
@@ -77,6 +78,7 @@ TEST(a_request_is_answered_and_the_next_one_too)
     assert_false(fake.connections[id].closed_by_us);
     ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     assert_non_null(strstr(text, "Connection: close\r\n\r\ne3b0c442"));
+    assert_int_equal(digest_connection_counters.responses_200 - before, 3);
     assert_true(fake.connections[id].closed_by_us);
 }
 
