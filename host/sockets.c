@@ -81,16 +81,14 @@ static struct {
 } sockets;
 static bool only_note_ports;
 
+#define SOCKETS_COUNTERS(X)                                                                                            \
+    X(COUNT, rx_bytes), X(COUNT, rx_calls), X(COUNT, rx_empty), X(COUNT, tx_bytes), X(COUNT, tx_calls),                \
+        X(COUNT, tx_refused), X(COUNT, tx_parts), X(COUNT, waits), X(COUNT, udp_in), X(COUNT, udp_out)
 static struct {
-    uint64_t rx_bytes, rx_calls, rx_empty, tx_bytes, tx_calls, tx_refused, tx_parts, waits, udp_in, udp_out;
+    uint64_t SOCKETS_COUNTERS(COUNTER_MEMBER);
 } counters;
-static const struct counter counter_table[] = {
-    COUNTER("sockets.", counters, rx_bytes), COUNTER("sockets.", counters, rx_calls),
-    COUNTER("sockets.", counters, rx_empty), COUNTER("sockets.", counters, tx_bytes),
-    COUNTER("sockets.", counters, tx_calls), COUNTER("sockets.", counters, tx_refused),
-    COUNTER("sockets.", counters, tx_parts), COUNTER("sockets.", counters, waits),
-    COUNTER("sockets.", counters, udp_in),   COUNTER("sockets.", counters, udp_out),
-};
+static const struct counter_group counter_group = COUNTER_GROUP("sockets.", "Linux sockets", SOCKETS_COUNTERS,
+                                                                counters);
 
 void sockets_only_note_ports(void) { only_note_ports = true; }
 
@@ -139,7 +137,7 @@ uint64_t transport_next_deadline_ns(void) { return UINT64_MAX; }
 
 bool transport_counter_group(size_t index, struct counter_group *group)
 {
-    *group = (struct counter_group){ counter_table, ARRAY_COUNT(counter_table) };
+    *group = counter_group;
     return index == 0;
 }
 

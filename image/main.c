@@ -54,17 +54,18 @@ enum {
     RECORDS_PER_COMPARISON = 60, /* between the clocks: an exit or two, once a minute */
 };
 
-/* The longest that the loop has been away from its beginning, sleeps aside; and the machine's counters that no module
- * shows by itself. */
+/* The machine's counters that no module shows by itself. `turn_max_ns` is the longest that the loop has been away from
+ * its beginning, sleeps aside. */
+#define LOOP_COUNTERS(X)  X(LEVEL, turn_max_ns)
+#define LOG_COUNTERS(X)   X(COUNT, lines_missed)
+#define TRAPS_COUNTERS(X) X(COUNT, unexpected)
 static struct {
-    uint64_t turn_max_ns;
+    uint64_t LOOP_COUNTERS(COUNTER_MEMBER);
 } loop_counters;
-static const struct counter machine_counter_table[] = {
-    COUNTER("loop.", loop_counters, turn_max_ns),
-    { "log.lines_missed", &log_lines_missed_count },
-    { "traps.unexpected", &traps_unexpected_count },
-};
-static const struct counter_group machine_counter_group = { machine_counter_table, ARRAY_COUNT(machine_counter_table) };
+static const struct counter_group loop_group = COUNTER_GROUP("loop.", "The one loop", LOOP_COUNTERS, loop_counters);
+static const struct counter_group log_group = COUNTER_GROUP("log.", "The log", LOG_COUNTERS, log_lines_missed_count);
+static const struct counter_group traps_group = COUNTER_GROUP("traps.", "Traps of the processor", TRAPS_COUNTERS,
+                                                              traps_unexpected_count);
 
 static struct boot_info boot;
 static struct settings settings;
@@ -295,18 +296,18 @@ static void workers_begin(void)
 
 static void statistics_init(void)
 {
-    struct counter_group device_counters = virtio_net_counter_group();
-    ASSERT(device_counters.count > 0);
     stats_clear();
     blackbox_set_statistics(stats_line);
     if (service_settings.capture_bytes != 0)
         blackbox_set_frames(pcapng_record);
     stats_add_fact("build", build_id_text());
     stats_add_fact("clock", clock_source());
-    stats_add_counters(&device_counters);
-    stats_add_counters(&machine_counter_group);
-    stats_add_counters(&wall_clock_counter_group);
-    stats_add_counters(&watchdog_counter_group);
+    static const struct counter_group *const groups[] = {
+        &virtio_net_counter_group, &virtio_net_level_group, &loop_group, &log_group, &traps_group,
+        &wall_clock_counter_group, &watchdog_counter_group,
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(groups); i++)
+        stats_add_counters(groups[i]);
 }
 
 /* ---- the loop ---- */

@@ -10,7 +10,7 @@
 size_t transport_memory_bytes(uint32_t connection_count);
 
 /* Returns the stack's counters, group by group: `index` counts from 0; false past the last group. The groups are the
- * same each time. Their values are live, or at most a few milliseconds old. */
+ * same each time. Their values are live, or at most a few milliseconds old; each call brings them up to date. */
 bool transport_counter_group(size_t index, struct counter_group *group);
 
 /* Returns true if the stack changes received frames in place while it has them. */

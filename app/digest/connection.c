@@ -9,16 +9,8 @@
 #include "net/http/request.h"
 
 struct digest_connection_counters digest_connection_counters;
-static const struct counter counter_table[] = {
-    COUNTER("digest.", digest_connection_counters, requests),
-    COUNTER("digest.", digest_connection_counters, responses_200),
-    COUNTER("digest.", digest_connection_counters, responses_refused),
-    COUNTER("digest.", digest_connection_counters, body_bytes),
-    COUNTER("digest.", digest_connection_counters, given_bytes),
-    COUNTER("digest.", digest_connection_counters, sent_bytes),
-    COUNTER("digest.", digest_connection_counters, broken_off),
-};
-const struct counter_group digest_connection_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+const struct counter_group digest_connection_counter_group = COUNTER_GROUP(
+    "digest.", "Compute service", DIGEST_CONNECTION_COUNTERS, digest_connection_counters);
 
 void digest_connection_check(const struct connection *c)
 {

@@ -79,10 +79,12 @@ struct connection {
     uint8_t in[CONNECTION_IN_BYTES];
 };
 
-struct digest_connection_counters {
-    uint64_t requests, responses_200, responses_refused, body_bytes, given_bytes, sent_bytes, broken_off;
-};
-extern struct digest_connection_counters digest_connection_counters;
+#define DIGEST_CONNECTION_COUNTERS(X)                                                                                  \
+    X(COUNT, requests), X(COUNT, responses_200), X(COUNT, responses_refused), X(COUNT, body_bytes),                    \
+        X(COUNT, given_bytes), X(COUNT, sent_bytes), X(COUNT, broken_off)
+extern struct digest_connection_counters {
+    uint64_t DIGEST_CONNECTION_COUNTERS(COUNTER_MEMBER);
+} digest_connection_counters;
 extern const struct counter_group digest_connection_counter_group;
 
 /* Returns true while a worker has a piece of the body. The place may then not be given to another connection, even if

@@ -53,17 +53,14 @@ static struct {
     struct connection connections[PLACE_COUNT];
 } server;
 
+#define SERVER_COUNTERS(X)                                                                                             \
+    X(COUNT, accepted), X(COUNT, refused_busy), X(COUNT, rounds), X(COUNT, expired), X(COUNT, evicted),                \
+        X(DROP, dropped_spare), X(DROP, dropped_share), X(DROP, dropped_idle), X(DROP, dropped_old)
 static struct {
-    uint64_t accepted, refused_busy, rounds, expired, evicted, dropped_spare, dropped_share, dropped_idle, dropped_old;
+    uint64_t SERVER_COUNTERS(COUNTER_MEMBER);
 } counters;
-static const struct counter counter_table[] = {
-    COUNTER("digest.", counters, accepted),      COUNTER("digest.", counters, refused_busy),
-    COUNTER("digest.", counters, rounds),        COUNTER("digest.", counters, expired),
-    COUNTER("digest.", counters, evicted),       COUNTER("digest.", counters, dropped_spare),
-    COUNTER("digest.", counters, dropped_share), COUNTER("digest.", counters, dropped_idle),
-    COUNTER("digest.", counters, dropped_old),
-};
-static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+static const struct counter_group counter_group = COUNTER_GROUP("digest.", "Compute service", SERVER_COUNTERS,
+                                                                counters);
 
 /* ---- Whose turn it is ---- */
 

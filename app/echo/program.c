@@ -39,6 +39,10 @@ struct connection {
     uint8_t waiting[WAITING_BYTES_MAX];
 };
 
+#define ECHO_COUNTERS(X)                                                                                               \
+    X(COUNT, accepted), X(COUNT, refused), X(COUNT, silent), X(COUNT, displaced), X(COUNT, bytes),                     \
+        X(COUNT, datagrams), X(DROP_FRAME, drop_equal), X(DROP_FRAME, drop_port), X(DROP_FRAME, drop_unsent)
+
 static struct {
     struct echo_settings {
         uint16_t port;
@@ -50,7 +54,7 @@ static struct {
         uint64_t hash, first_ns, last_ns, count;
     } recent[RECENT_COUNT];
     struct echo_counters {
-        uint64_t accepted, refused, silent, displaced, bytes, datagrams, drop_equal, drop_port, drop_unsent;
+        uint64_t ECHO_COUNTERS(COUNTER_MEMBER);
     } counters;
 } state;
 
@@ -64,14 +68,7 @@ static const struct settings_table settings_table = {
     rows, ARRAY_COUNT(rows), &state.settings, sizeof state.settings, NULL, NULL
 };
 
-static const struct counter counters[] = {
-    COUNTER("echo.", state.counters, accepted),    COUNTER("echo.", state.counters, refused),
-    COUNTER("echo.", state.counters, silent),      COUNTER("echo.", state.counters, displaced),
-    COUNTER("echo.", state.counters, bytes),       COUNTER("echo.", state.counters, datagrams),
-    COUNTER("echo.", state.counters, drop_equal),  COUNTER("echo.", state.counters, drop_port),
-    COUNTER("echo.", state.counters, drop_unsent),
-};
-static const struct counter_group counter_group = { counters, ARRAY_COUNT(counters) };
+static const struct counter_group counter_group = COUNTER_GROUP("echo.", "Echo", ECHO_COUNTERS, state.counters);
 
 /* ---- events ---- */
 

@@ -41,9 +41,14 @@ static struct mold {
 } mold;
 
 struct mold_counters mold_counters;
-#define ROW(name) COUNTER("mold.", mold_counters, name),
-static const struct counter counter_table[] = { MOLD_COUNTERS(ROW) };
-const struct counter_group mold_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+enum { COUNTER_DATAGRAMS = COUNTER_LABELLED, COUNTER_FIRST };
+static const char help[] = "Market data lines (MoldUDP64)";
+static const struct counter_metric metrics[] = {
+    { "mold_datagrams", help, "line", "datagrams_", "", COUNTER_COUNT },
+    { "mold_first", help, "line", "first_", "", COUNTER_COUNT },
+};
+const struct counter_group mold_counter_group = COUNTER_GROUP_LABELLED("mold.", help, MOLD_COUNTERS, mold_counters,
+                                                                       metrics);
 
 void mold_init(uint64_t gap_wait_ns, uint64_t timeout_ns, const uint8_t session[MOLD_SESSION_BYTES])
 {

@@ -107,15 +107,14 @@ void mold_rehearsal_end(void);
 /* Asserts the invariant. */
 void mold_check(void);
 
-/* clang-format off */
 /* first_...: datagrams that brought messages first; sessions: joined after the first. */
-#define MOLD_COUNTERS(X) \
-    X(datagrams_a) X(datagrams_b) X(datagrams_rerequested) X(first_a) X(first_b) X(first_rerequested) X(messages) \
-    X(heartbeats) X(duplicates) X(gaps) X(requests) X(lost) X(holds) X(sessions) X(stored) \
-    X(drop_length) X(drop_session) \
-    X(drop_sequence) X(drop_store_full) X(backwards)
-/* clang-format on */
+#define MOLD_COUNTERS(X)                                                                                               \
+    X(DATAGRAMS, datagrams_a), X(DATAGRAMS, datagrams_b), X(COUNT, datagrams_rerequested), X(FIRST, first_a),          \
+        X(FIRST, first_b), X(COUNT, first_rerequested), X(COUNT, messages), X(COUNT, heartbeats),                      \
+        X(COUNT, duplicates), X(COUNT, gaps), X(COUNT, requests), X(ALERT, lost), X(COUNT, holds), X(COUNT, sessions), \
+        X(COUNT, stored), X(DROP_FRAME, drop_length), X(DROP_FRAME, drop_session), X(DROP_FRAME, drop_sequence),       \
+        X(DROP_FRAME, drop_store_full), X(ALERT, backwards)
 extern struct mold_counters {
-    MOLD_COUNTERS(COUNTER_MEMBER)
+    uint64_t MOLD_COUNTERS(COUNTER_MEMBER);
 } mold_counters;
 extern const struct counter_group mold_counter_group;

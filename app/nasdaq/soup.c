@@ -9,9 +9,8 @@
 #include "base/text.h"
 
 struct soup_counters soup_counters;
-#define ROW(name) COUNTER("soup.", soup_counters, name),
-static const struct counter counter_table[] = { SOUP_COUNTERS(ROW) };
-const struct counter_group soup_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+const struct counter_group soup_counter_group = COUNTER_GROUP("soup.", "Exchange sessions (SoupBinTCP)", SOUP_COUNTERS,
+                                                              soup_counters);
 
 static const char blank_session[] = "          "; /* §2.1.4: asks for the current one */
 static_assert(sizeof blank_session == SOUP_SESSION_BYTES + 1, "a session's name");

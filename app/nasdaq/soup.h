@@ -117,12 +117,12 @@ static inline void soup_head(uint8_t packet[SOUP_HEAD_BYTES], uint32_t bytes)
 /* Asserts the invariant. */
 void soup_check(const struct soup *soup);
 
-/* clang-format off */
-#define SOUP_COUNTERS(X) /* all sessions' together */ \
-    X(logins) X(messages) X(heartbeats) X(debug) X(unsequenced) X(new_sessions) X(refused_user) X(refused_session) \
-    X(ended) X(drop_length) X(drop_type)
-/* clang-format on */
+/* All sessions' together. */
+#define SOUP_COUNTERS(X)                                                                                               \
+    X(COUNT, logins), X(COUNT, messages), X(COUNT, heartbeats), X(COUNT, debug), X(COUNT, unsequenced),                \
+        X(ALERT, new_sessions), X(ALERT, refused_user), X(ALERT, refused_session), X(COUNT, ended),                    \
+        X(DROP_FRAME, drop_length), X(DROP_FRAME, drop_type)
 extern struct soup_counters {
-    SOUP_COUNTERS(COUNTER_MEMBER)
+    uint64_t SOUP_COUNTERS(COUNTER_MEMBER);
 } soup_counters;
 extern const struct counter_group soup_counter_group;

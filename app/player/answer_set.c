@@ -59,13 +59,8 @@ static struct {
 } answer_set;
 
 struct answer_set_counters answer_set_counters;
-static const struct counter answer_set_counter_table[] = {
-    COUNTER("answer_set.", answer_set_counters, entered),
-    COUNTER("answer_set.", answer_set_counters, repeated),
-    COUNTER("answer_set.", answer_set_counters, forgotten),
-};
-const struct counter_group answer_set_counter_group = { answer_set_counter_table,
-                                                        ARRAY_COUNT(answer_set_counter_table) };
+const struct counter_group answer_set_counter_group = COUNTER_GROUP("answer_set.", "Answers given before",
+                                                                    ANSWER_SET_COUNTERS, answer_set_counters);
 
 void answer_set_init(const uint8_t secret[32])
 {

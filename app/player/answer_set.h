@@ -36,9 +36,9 @@ uint64_t answer_set_used_count(void);
 /* Asserts the set's invariant. */
 void answer_set_check(void);
 
-struct answer_set_counters {
-    uint64_t entered, repeated; /* each new answer; each answer that was there */
-    uint64_t forgotten;         /* entries that made room */
-};
-extern struct answer_set_counters answer_set_counters;
+/* `entered` answers are new, `repeated` ones were there, `forgotten` ones made room. */
+#define ANSWER_SET_COUNTERS(X) X(COUNT, entered), X(COUNT, repeated), X(COUNT, forgotten)
+extern struct answer_set_counters {
+    uint64_t ANSWER_SET_COUNTERS(COUNTER_MEMBER);
+} answer_set_counters;
 extern const struct counter_group answer_set_counter_group;

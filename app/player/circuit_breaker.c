@@ -15,12 +15,8 @@ static struct {
 } breaker;
 
 struct circuit_breaker_counters circuit_breaker_counters;
-static const struct counter counter_table[] = {
-    COUNTER("circuit_breaker.", circuit_breaker_counters, open),
-    COUNTER("circuit_breaker.", circuit_breaker_counters, refused_in_window),
-    COUNTER("circuit_breaker.", circuit_breaker_counters, others_in_window),
-};
-const struct counter_group circuit_breaker_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+const struct counter_group circuit_breaker_counter_group = COUNTER_GROUP(
+    "circuit_breaker.", "Circuit breaker of submissions", CIRCUIT_BREAKER_COUNTERS, circuit_breaker_counters);
 
 void circuit_breaker_init(uint32_t refused_max, uint64_t window_ns)
 {

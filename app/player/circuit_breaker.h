@@ -19,8 +19,8 @@ void circuit_breaker_result(bool refused, uint64_t now_ns);
 bool circuit_breaker_is_open(void);
 uint64_t circuit_breaker_opened_ns(void); /* when it opened */
 
-struct circuit_breaker_counters {
-    uint64_t open, refused_in_window, others_in_window;
-};
-extern struct circuit_breaker_counters circuit_breaker_counters;
+#define CIRCUIT_BREAKER_COUNTERS(X) X(LEVEL, open), X(LEVEL, refused_in_window), X(LEVEL, others_in_window)
+extern struct circuit_breaker_counters {
+    uint64_t CIRCUIT_BREAKER_COUNTERS(COUNTER_MEMBER);
+} circuit_breaker_counters;
 extern const struct counter_group circuit_breaker_counter_group;

@@ -10,21 +10,8 @@
 #include "base/time.h"
 
 struct input_stream_counters input_stream_counters;
-static const struct counter input_stream_counter_table[] = {
-    COUNTER("input_stream.", input_stream_counters, requests),
-    COUNTER("input_stream.", input_stream_counters, responses),
-    COUNTER("input_stream.", input_stream_counters, digits),
-    COUNTER("input_stream.", input_stream_counters, bytes_skipped_line_ends),
-    COUNTER("input_stream.", input_stream_counters, bytes_skipped_other),
-    COUNTER("input_stream.", input_stream_counters, bad_http),
-    COUNTER("input_stream.", input_stream_counters, bad_status),
-    COUNTER("input_stream.", input_stream_counters, streams_ended),
-    COUNTER("input_stream.", input_stream_counters, streams_cut),
-    COUNTER("input_stream.", input_stream_counters, silent),
-    COUNTER("input_stream.", input_stream_counters, bytes_dropped_closed),
-};
-const struct counter_group input_stream_counter_group = { input_stream_counter_table,
-                                                          ARRAY_COUNT(input_stream_counter_table) };
+const struct counter_group input_stream_counter_group = COUNTER_GROUP("input_stream.", "Connections that bring digits",
+                                                                      INPUT_STREAM_COUNTERS, input_stream_counters);
 
 void input_stream_init_all(void) { memset(&input_stream_counters, 0, sizeof input_stream_counters); }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "app/player/session.h"
+#include "base/counters.h"
 #include "net/http/response.h"
 
 struct input_stream {
@@ -51,11 +52,12 @@ void input_stream_closed(struct input_stream *input, enum transport_reason reaso
 /* Returns when input_stream_poll has something to do. */
 uint64_t input_stream_next_deadline_ns(const struct input_stream *input, uint64_t timeout_ns, uint64_t now_ns);
 
-struct input_stream_counters {
-    uint64_t requests, responses;
-    uint64_t digits, bytes_skipped_line_ends, bytes_skipped_other;
-    uint64_t bad_http, bad_status, streams_ended, streams_cut, silent;
-    uint64_t bytes_dropped_closed; /* waited for the running search when their connection was lost */
-};
-extern struct input_stream_counters input_stream_counters;
+/* `bytes_dropped_closed` waited for the running search when their connection was lost. */
+#define INPUT_STREAM_COUNTERS(X)                                                                                       \
+    X(COUNT, requests), X(COUNT, responses), X(COUNT, digits), X(COUNT, bytes_skipped_line_ends),                      \
+        X(COUNT, bytes_skipped_other), X(COUNT, bad_http), X(COUNT, bad_status), X(COUNT, streams_ended),              \
+        X(COUNT, streams_cut), X(COUNT, silent), X(DROP, bytes_dropped_closed)
+extern struct input_stream_counters {
+    uint64_t INPUT_STREAM_COUNTERS(COUNTER_MEMBER);
+} input_stream_counters;
 extern const struct counter_group input_stream_counter_group;

@@ -12,6 +12,7 @@
 #include "app/player/stream_merger.h"
 #include "app/player/submit.h"
 #include "app/service/control.h"
+#include "app/service/metrics.h"
 #include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/slow.h"
@@ -42,6 +43,13 @@ enum {
     UNTAKEN_POLLS_MAX = 1000, /* a second */
 };
 
+#define PLAYER_COUNTERS(X)                                                                                             \
+    X(COUNT, turns), X(COUNT, events), X(COUNT, answers), X(COUNT, answers_repeated), X(COUNT, answers_early),         \
+        X(COUNT, events_waited), X(DROP, digits_dropped_breaker), X(COUNT, early_right), X(COUNT, early_wrong),        \
+        X(LEVEL, moduli), X(LEVEL, moduli_pending), X(COUNT, matcher_digits), X(COUNT, matcher_bursts),                \
+        X(COUNT, matcher_refuted), X(COUNT, matcher_unchecked), X(COUNT, matcher_overflows),                           \
+        X(COUNT, matcher_rehearsals)
+
 static struct {
     /* Digits on their way touch the first line alone. */
     _Alignas(64) struct matcher *matcher;
@@ -56,10 +64,7 @@ static struct {
     enum program_verdict verdict;
     uint32_t untaken_polls; /* consecutive checks of the timers in turns that left events */
     struct {
-        uint64_t turns, events, answers, answers_repeated, answers_early;
-        uint64_t events_waited, digits_dropped_breaker;
-        uint64_t matcher_digits, matcher_bursts, matcher_refuted, matcher_unchecked, matcher_overflows;
-        uint64_t early_right, early_wrong, moduli, moduli_pending, matcher_rehearsals;
+        uint64_t PLAYER_COUNTERS(COUNTER_MEMBER);
     } counters;
     uint64_t next_poll_ns;
     uint64_t ns_per_cycle_32; /* nanoseconds a TSC cycle, times 2^32 */
@@ -73,40 +78,48 @@ static_assert(PLAYER_INPUT_COUNT_MAX <= 8 * sizeof player.waiting, "a bit for ea
 
 /* ---- statistics ---- */
 
-static const struct counter counter_table[] = {
-    COUNTER("player.", player.counters, turns),
-    COUNTER("player.", player.counters, events),
-    COUNTER("player.", player.counters, answers),
-    COUNTER("player.", player.counters, answers_repeated),
-    COUNTER("player.", player.counters, answers_early),
-    COUNTER("player.", player.counters, events_waited),
-    COUNTER("player.", player.counters, digits_dropped_breaker),
-    COUNTER("player.", player.counters, early_right),
-    COUNTER("player.", player.counters, early_wrong),
-    COUNTER("player.", player.counters, moduli),
-    COUNTER("player.", player.counters, moduli_pending),
-    COUNTER("player.", player.counters, matcher_digits),
-    COUNTER("player.", player.counters, matcher_bursts),
-    COUNTER("player.", player.counters, matcher_refuted),
-    COUNTER("player.", player.counters, matcher_unchecked),
-    COUNTER("player.", player.counters, matcher_overflows),
-    COUNTER("player.", player.counters, matcher_rehearsals),
-};
-static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+static const struct counter_group counter_group = COUNTER_GROUP("player.", "The player", PLAYER_COUNTERS,
+                                                                player.counters);
 
 /* The levels of the player's pools, read with the timers. */
 struct player_levels player_levels = { .send_queue_bytes = SEND_QUEUE_BYTES,
                                        .answer_set_answers = ANSWER_SET_ANSWER_COUNT };
-static const struct counter level_table[] = {
-    COUNTER("pool.", player_levels, send_queue_bytes_used),
-    COUNTER("pool.", player_levels, send_queue_bytes),
-    COUNTER("pool.", player_levels, answer_set_answers_used),
-    COUNTER("pool.", player_levels, answer_set_answers),
-};
-static const struct counter_group level_group = { level_table, ARRAY_COUNT(level_table) };
+static const struct counter_group level_group = COUNTER_GROUP("pool.", "Level of a pool", PLAYER_LEVELS, player_levels);
 
 /* One answer's way through the machine, base/trace.h. */
 static struct histogram seen_to_matched, matched_to_published, published_to_kicked, seen_to_kicked;
+
+static uint64_t value_of(const struct stats_copy *from, const char *path)
+{
+    const uint64_t *value = stats_find(from, path);
+    return value ? *value : 0;
+}
+
+/* Writes what a post has cost: a stats_metrics_writer after the answers. */
+static size_t write_costs(const struct stats_copy *from, char *out)
+{
+    const uint64_t posts = value_of(from, "submit.posts"), kicks = value_of(from, "virtio_net.tx_kicks");
+    const uint64_t exits = kicks + value_of(from, "virtio_net.rx_kicks") + value_of(from, "virtio_net.state_exits");
+    const uint64_t kicks_1000 = posts ? kicks * 1000 / posts : 0, exits_1000 = posts ? exits * 1000 / posts : 0;
+    return format(out, METRICS_TEXT_BYTES_MAX,
+                  "# HELP peregrine_kicks_per_answer Transmit notifications of the device.\n"
+                  "# TYPE peregrine_kicks_per_answer gauge\nperegrine_kicks_per_answer %llu.%03llu\n"
+                  "# HELP peregrine_exits_per_answer Notifications and reads of the device's state.\n"
+                  "# TYPE peregrine_exits_per_answer gauge\nperegrine_exits_per_answer %llu.%03llu\n",
+                  (unsigned long long)(kicks_1000 / 1000), (unsigned long long)(kicks_1000 % 1000),
+                  (unsigned long long)(exits_1000 / 1000), (unsigned long long)(exits_1000 % 1000));
+}
+
+static size_t write_metrics(const struct stats_copy *from, size_t index, char *out)
+{
+    if (index > 0)
+        return index == 1 ? write_costs(from, out) : 0;
+    const uint64_t early = value_of(from, "player.answers_early"), all = value_of(from, "player.answers");
+    return format(out, METRICS_TEXT_BYTES_MAX,
+                  "# HELP peregrine_answers_total Answers found, each once.\n# TYPE peregrine_answers_total counter\n"
+                  "peregrine_answers_total{kind=\"early\"} %llu\nperegrine_answers_total{kind=\"complete\"} %llu\n",
+                  (unsigned long long)early, (unsigned long long)(all - min_size(early, all)));
+}
 
 static void register_statistics(void)
 {
@@ -126,8 +139,10 @@ static void register_statistics(void)
     }
     trace.fine = true;
     stats_set_ways("seen_to_matched_ns matched_to_published_ns published_to_kicked_ns");
+    stats_set_metrics(write_metrics);
     stats_add_counters(&counter_group);
     stats_add_counters(&input_stream_counter_group);
+    stats_add_counters(&stream_merger_digits_group);
     stats_add_counters(&stream_merger_counter_group);
     stats_add_counters(&answer_set_counter_group);
     stats_add_counters(&submit_counter_group);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "app/program.h"
+#include "base/counters.h"
 
 /* Checks the settings and builds the matcher's tables, for some hundred milliseconds. NULL, or a message, which stays
  * valid. */
@@ -34,7 +35,9 @@ void player_check_matcher(void);
 /* Returns true if no answers are left in the current digits, and the matcher is prepared for the next ones. */
 bool player_matcher_rests(void);
 
-struct player_levels {
-    uint64_t send_queue_bytes_used, send_queue_bytes, answer_set_answers_used, answer_set_answers;
-};
-extern struct player_levels player_levels;
+#define PLAYER_LEVELS(X)                                                                                               \
+    X(LEVEL, send_queue_bytes_used), X(LEVEL, send_queue_bytes), X(LEVEL, answer_set_answers_used),                    \
+        X(LEVEL, answer_set_answers)
+extern struct player_levels {
+    uint64_t PLAYER_LEVELS(COUNTER_MEMBER);
+} player_levels;

@@ -18,14 +18,8 @@ static struct left {
 static unsigned left_count;
 
 struct session_counters session_counters;
-static const struct counter session_counter_table[] = {
-    COUNTER("session.", session_counters, attempts),         COUNTER("session.", session_counters, connected),
-    COUNTER("session.", session_counters, lost_closed),      COUNTER("session.", session_counters, lost_refused),
-    COUNTER("session.", session_counters, lost_reset),       COUNTER("session.", session_counters, lost_timed_out),
-    COUNTER("session.", session_counters, lost_unreachable), COUNTER("session.", session_counters, left),
-    COUNTER("session.", session_counters, left_reset),
-};
-const struct counter_group session_counter_group = { session_counter_table, ARRAY_COUNT(session_counter_table) };
+const struct counter_group session_counter_group = COUNTER_GROUP("session.", "Connections kept up", SESSION_COUNTERS,
+                                                                 session_counters);
 
 void session_init_all(void)
 {

@@ -83,11 +83,11 @@ uint64_t session_next_deadline_ns(const struct session *session);
 /* Asserts the session's invariant. */
 void session_check(const struct session *session);
 
-struct session_counters {
-    uint64_t attempts, connected;
-    uint64_t lost_closed, lost_refused, lost_reset, lost_timed_out, lost_unreachable;
-    uint64_t left;       /* by us: session_leave */
-    uint64_t left_reset; /* among them, those whose server did not close its side in time */
-};
-extern struct session_counters session_counters;
+/* `left` are closed by us, by session_leave; `left_reset` are those whose server did not close its side in time. */
+#define SESSION_COUNTERS(X)                                                                                            \
+    X(COUNT, attempts), X(COUNT, connected), X(COUNT, lost_closed), X(COUNT, lost_refused), X(COUNT, lost_reset),      \
+        X(COUNT, lost_timed_out), X(COUNT, lost_unreachable), X(COUNT, left), X(COUNT, left_reset)
+extern struct session_counters {
+    uint64_t SESSION_COUNTERS(COUNTER_MEMBER);
+} session_counters;
 extern const struct counter_group session_counter_group;

@@ -30,17 +30,11 @@ static struct {
 } merger;
 
 struct stream_merger_counters stream_merger_counters;
-static const struct counter stream_merger_counter_table[] = {
-    { "stream_merger.digits", &merger.head },
-    COUNTER("stream_merger.", stream_merger_counters, repeated),
-    COUNTER("stream_merger.", stream_merger_counters, unplaced),
-    COUNTER("stream_merger.", stream_merger_counters, placed),
-    COUNTER("stream_merger.", stream_merger_counters, ambiguous),
-    COUNTER("stream_merger.", stream_merger_counters, disagreed),
-    COUNTER("stream_merger.", stream_merger_counters, gaps),
-};
-const struct counter_group stream_merger_counter_group = { stream_merger_counter_table,
-                                                           ARRAY_COUNT(stream_merger_counter_table) };
+const struct counter_group stream_merger_counter_group = COUNTER_GROUP(
+    "stream_merger.", "Input streams merged into one", STREAM_MERGER_COUNTERS, stream_merger_counters);
+#define DIGITS(X) X(COUNT, digits)
+const struct counter_group stream_merger_digits_group = COUNTER_GROUP("stream_merger.", "Input streams merged into one",
+                                                                      DIGITS, merger.head);
 
 void stream_merger_init(uint32_t input_count)
 {

@@ -37,13 +37,12 @@ void stream_merger_disconnect(uint32_t input);
 /* Asserts the invariant of all inputs. */
 void stream_merger_check(void);
 
-struct stream_merger_counters {
-    uint64_t repeated;  /* brought by a second input */
-    uint64_t unplaced;  /* brought by an input that found no place in time */
-    uint64_t placed;    /* times an input found its place */
-    uint64_t ambiguous; /* searches that found several places, or too many that look like one */
-    uint64_t disagreed; /* times an input's digits differed from the stream's */
-    uint64_t gaps;
-};
-extern struct stream_merger_counters stream_merger_counters;
-extern const struct counter_group stream_merger_counter_group;
+/* Digits: `repeated` came by a second input, `unplaced` by an input that found no place in time. Times: `placed`, an
+ * input found its place; `ambiguous`, a search found several places, or too many that look like one; `disagreed`, an
+ * input's digits differed from the stream's. */
+#define STREAM_MERGER_COUNTERS(X)                                                                                      \
+    X(COUNT, repeated), X(COUNT, unplaced), X(COUNT, placed), X(COUNT, ambiguous), X(COUNT, disagreed), X(COUNT, gaps)
+extern struct stream_merger_counters {
+    uint64_t STREAM_MERGER_COUNTERS(COUNTER_MEMBER);
+} stream_merger_counters;
+extern const struct counter_group stream_merger_digits_group, stream_merger_counter_group;

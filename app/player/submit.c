@@ -46,31 +46,13 @@ static struct {
 
 struct histogram submit_response_ns;
 struct submit_counters submit_counters;
-static const struct counter submit_counter_table[] = {
-    COUNTER("submit.", submit_counters, posts),
-    COUNTER("submit.", submit_counters, posts_again),
-    COUNTER("submit.", submit_counters, refused_for_now),
-    COUNTER("submit.", submit_counters, waited),
-    COUNTER("submit.", submit_counters, dropped_expired),
-    COUNTER("submit.", submit_counters, dropped_no_room),
-    COUNTER("submit.", submit_counters, dropped_breaker),
-    COUNTER("submit.", submit_counters, unanswered),
-    COUNTER("submit.", submit_counters, lost),
-    COUNTER("submit.", submit_counters, responses_2xx),
-    COUNTER("submit.", submit_counters, responses_3xx),
-    COUNTER("submit.", submit_counters, responses_4xx),
-    COUNTER("submit.", submit_counters, responses_5xx),
-    COUNTER("submit.", submit_counters, responses_unasked),
-    COUNTER("submit.", submit_counters, bad_http),
-    COUNTER("submit.", submit_counters, results_points),
-    COUNTER("submit.", submit_counters, results_early),
-    COUNTER("submit.", submit_counters, results_dup),
-    COUNTER("submit.", submit_counters, results_late),
-    COUNTER("submit.", submit_counters, results_wrong),
-    COUNTER("submit.", submit_counters, results_other),
-    COUNTER("submit.", submit_counters, points),
+enum { COUNTER_RESULT = COUNTER_LABELLED, COUNTER_RESPONSE };
+static const struct counter_metric metrics[] = {
+    { "results", "Submissions by what the server said to them", "result", "results_", "", COUNTER_COUNT },
+    { "responses", "HTTP responses to submissions by class", "class", "responses_", "", COUNTER_COUNT },
 };
-const struct counter_group submit_counter_group = { submit_counter_table, ARRAY_COUNT(submit_counter_table) };
+const struct counter_group submit_counter_group = COUNTER_GROUP_LABELLED("submit.", "Submissions", SUBMIT_COUNTERS,
+                                                                         submit_counters, metrics);
 
 /* Prepares the head, which ends before the one value that changes. That value's digits, the empty line and the body
  * are written after the head: no padding, no leading zeros for a server to trip over, and nothing is moved. */

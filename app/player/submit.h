@@ -62,20 +62,19 @@ uint64_t submit_lost_for_ns(void);
 /* Asserts the invariant of the submit session and of the send queue. */
 void submit_check(void);
 
-struct submit_counters {
-    uint64_t posts;           /* given to the transport */
-    uint64_t posts_again;     /* among them, again: the POST before was never acted on */
-    uint64_t refused_for_now; /* responses after which the answer waits to be sent again */
-    uint64_t waited;          /* answers that could not be sent at once */
-    uint64_t dropped_expired, dropped_no_room, dropped_breaker;
-    uint64_t unanswered; /* sent, and their fate stays unknown */
-    uint64_t lost;       /* times that the server was called lost: submit.timeout= */
-    uint64_t responses_2xx, responses_3xx, responses_4xx, responses_5xx;
-    uint64_t responses_unasked, bad_http;
-    /* By the first word of a 2xx body; a server that says something else counts as `other`. */
-    uint64_t results_points, results_early, results_dup, results_late, results_wrong, results_other;
-    uint64_t points; /* the sum of the +N */
-};
-extern struct submit_counters submit_counters;
+/* `posts` are given to the transport; `posts_again` are those that repeat a POST that was never acted on. After
+ * `refused_for_now` responses the answer waits to be sent again. `waited` answers could not be sent at once. The
+ * fate of `unanswered` ones stays unknown. `lost` counts how often the server was called lost: submit.timeout=. Results
+ * count by the first word of a 2xx body, other words as `other`. `points` is the sum of the +N. */
+#define SUBMIT_COUNTERS(X)                                                                                             \
+    X(COUNT, posts), X(COUNT, posts_again), X(COUNT, refused_for_now), X(COUNT, waited), X(DROP, dropped_expired),     \
+        X(DROP, dropped_no_room), X(DROP, dropped_breaker), X(COUNT, unanswered), X(COUNT, lost),                      \
+        X(RESPONSE, responses_2xx), X(RESPONSE, responses_3xx), X(RESPONSE, responses_4xx),                            \
+        X(RESPONSE, responses_5xx), X(RESPONSE, responses_unasked), X(COUNT, bad_http), X(RESULT, results_points),     \
+        X(RESULT, results_early), X(RESULT, results_dup), X(RESULT, results_late), X(RESULT, results_wrong),           \
+        X(RESULT, results_other), X(COUNT, points)
+extern struct submit_counters {
+    uint64_t SUBMIT_COUNTERS(COUNTER_MEMBER);
+} submit_counters;
 extern const struct counter_group submit_counter_group;
 extern struct histogram submit_response_ns; /* POST given to the transport to response read */

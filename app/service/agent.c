@@ -22,19 +22,14 @@ static struct {
     struct place places[AGENT_CONNECTION_COUNT_MAX];
 } agent;
 
+/* Resets: `refused`, there was no buffer for the line; `evicted`, a newcomer took the place; `given_up`, the peer did
+ * not close. `free_percent` is the last answer. */
+#define AGENT_COUNTERS(X)                                                                                              \
+    X(COUNT, answers), X(COUNT, refused), X(COUNT, evicted), X(COUNT, given_up), X(LEVEL, free_percent)
 static struct {
-    uint64_t answers;
-    uint64_t refused;      /* reset: there was no buffer for the line */
-    uint64_t evicted;      /* reset: a newcomer took the place */
-    uint64_t given_up;     /* reset: the peer did not close */
-    uint64_t free_percent; /* the last answer */
+    uint64_t AGENT_COUNTERS(COUNTER_MEMBER);
 } counters;
-static const struct counter counter_table[] = {
-    COUNTER("agent.", counters, answers),      COUNTER("agent.", counters, refused),
-    COUNTER("agent.", counters, evicted),      COUNTER("agent.", counters, given_up),
-    COUNTER("agent.", counters, free_percent),
-};
-const struct counter_group agent_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+const struct counter_group agent_counter_group = COUNTER_GROUP("agent.", "Agent check", AGENT_COUNTERS, counters);
 
 bool agent_init(uint16_t port, uint32_t (*free_percent)(void))
 {

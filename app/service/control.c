@@ -79,20 +79,8 @@ static struct {
 } control;
 
 struct control_counters control_counters;
-static const struct counter control_counter_table[] = {
-    COUNTER("control.", control_counters, hellos),           COUNTER("control.", control_counters, commands_status),
-    COUNTER("control.", control_counters, commands_gg),      COUNTER("control.", control_counters, commands_log),
-    COUNTER("control.", control_counters, commands_set),     COUNTER("control.", control_counters, commands_capture),
-    COUNTER("control.", control_counters, commands_unknown), COUNTER("control.", control_counters, drop_length),
-    COUNTER("control.", control_counters, drop_magic),       COUNTER("control.", control_counters, drop_version),
-    COUNTER("control.", control_counters, drop_type),        COUNTER("control.", control_counters, drop_stale),
-    COUNTER("control.", control_counters, drop_challenge),   COUNTER("control.", control_counters, drop_mac),
-    COUNTER("control.", control_counters, drop_replayed),    COUNTER("control.", control_counters, drop_busy),
-    COUNTER("control.", control_counters, drop_rate),        COUNTER("control.", control_counters, drop_rate_keyed),
-    COUNTER("control.", control_counters, drop_unbound),     COUNTER("control.", control_counters, sent),
-    COUNTER("control.", control_counters, send_failed),
-};
-const struct counter_group control_counter_group = { control_counter_table, ARRAY_COUNT(control_counter_table) };
+const struct counter_group control_counter_group = COUNTER_GROUP("control.", "Control channel", CONTROL_COUNTERS,
+                                                                 control_counters);
 
 static uint32_t part_count(void)
 {

@@ -136,11 +136,14 @@ uint64_t control_next_deadline_ns(uint64_t now_ns);
 /* Asserts the invariant of the reply under way. */
 void control_check(void);
 
-struct control_counters {
-    uint64_t hellos, commands_status, commands_gg, commands_log, commands_set, commands_capture, commands_unknown;
-    uint64_t drop_length, drop_magic, drop_version, drop_type, drop_stale, drop_challenge, drop_mac, drop_replayed,
-        drop_busy, drop_rate, drop_rate_keyed, drop_unbound;
-    uint64_t sent, send_failed;
-};
-extern struct control_counters control_counters;
+#define CONTROL_COUNTERS(X)                                                                                            \
+    X(COUNT, hellos), X(COUNT, commands_status), X(COUNT, commands_gg), X(COUNT, commands_log),                        \
+        X(COUNT, commands_set), X(COUNT, commands_capture), X(COUNT, commands_unknown), X(DROP_FRAME, drop_length),    \
+        X(DROP_FRAME, drop_magic), X(DROP_FRAME, drop_version), X(DROP_FRAME, drop_type), X(DROP_FRAME, drop_stale),   \
+        X(DROP_FRAME, drop_challenge), X(DROP_FRAME, drop_mac), X(DROP_FRAME, drop_replayed),                          \
+        X(DROP_FRAME, drop_busy), X(DROP_FRAME, drop_rate), X(DROP_FRAME, drop_rate_keyed),                            \
+        X(DROP_FRAME, drop_unbound), X(COUNT, sent), X(COUNT, send_failed)
+extern struct control_counters {
+    uint64_t CONTROL_COUNTERS(COUNTER_MEMBER);
+} control_counters;
 extern const struct counter_group control_counter_group;

@@ -11,7 +11,6 @@
 
 enum {
     COUNTERS_PER_STEP = 16,
-    FAMILIES_PER_STEP = 4, /* each is looked for among all counters before */
     /* le bounds: 2^k - 1 ns, which are bounds of the histogram's own buckets (values are whole nanoseconds). */
     BOUND_BITS_FIRST = 7, /* 127 ns */
     BOUND_BITS_LAST = 34, /* 17 s */
@@ -20,114 +19,6 @@ enum {
     NAME_BYTES_MAX = 80,
     NUMBER_BYTES_MAX = 32,
 };
-
-static bool starts(const char *text, const char *head) { return strncmp(text, head, strlen(head)) == 0; }
-
-/* ---- what kind a counter is ---- */
-
-enum kind { KIND_RESULT, KIND_RESPONSE, KIND_DROP, KIND_GAUGE, KIND_COUNTER };
-
-static const struct {
-    const char *name, *help;
-} families[] = {
-    [KIND_RESULT] = { "peregrine_results_total", "Submissions by what the server said to them." },
-    [KIND_RESPONSE] = { "peregrine_responses_total", "HTTP responses to submissions by class." },
-    [KIND_DROP] = { "peregrine_drops_total", "What was dropped, by module and reason." },
-};
-
-/* The subject of a module's counters, by the beginning of their names: the first that fits. */
-static const struct {
-    const char *head, *help;
-} modules[] = {
-    { "agent.", "Agent check" },
-    { "answer_set.", "Answers given before" },
-    { "arp.", "ARP" },
-    { "book.", "Order books" },
-    { "circuit_breaker.", "Circuit breaker of submissions" },
-    { "clock.", "Clocks" },
-    { "control.", "Control channel" },
-    { "dhcp.", "DHCP client" },
-    { "digest.", "Compute service" },
-    { "echo.", "Echo" },
-    { "ethernet.", "Ethernet frames" },
-    { "icmp.", "ICMP" },
-    { "input_stream.", "Connections that bring digits" },
-    { "ipv4.", "IPv4 datagrams" },
-    { "log.", "The log" },
-    { "loop.", "The one loop" },
-    { "lwip.", "The lwIP port" },
-    { "market.", "The best prices and our position, by symbol" },
-    { "mold.", "Market data lines (MoldUDP64)" },
-    { "ntp.peer.", "NTP client" },
-    { "ntp.", "NTP server" },
-    { "ouch.", "Orders and their responses (OUCH)" },
-    { "player.", "The player" },
-    { "pool.", "Level of a pool" },
-    { "program.", "The program" },
-    { "risk.", "Orders that a limit has refused" },
-    { "session.", "Connections kept up" },
-    { "sockets.", "Linux sockets" },
-    { "soup.", "Exchange sessions (SoupBinTCP)" },
-    { "status_page.", "Status page" },
-    { "stream_merger.", "Input streams merged into one" },
-    { "submit.", "Submissions" },
-    { "survey.", "The survey" },
-    { "syslog.", "Log over UDP" },
-    { "tcp.", "TCP" },
-    { "trade.", "The trading program" },
-    { "traps.", "Traps of the processor" },
-    { "udp.", "UDP datagrams" },
-    { "virtio_net.", "Network device" },
-    { "watchdog.", "Watchdog" },
-    { "", "See docs/status.md" },
-};
-
-static const char *help_of(const char *name)
-{
-    size_t i = 0;
-    while (!starts(name, modules[i].head)) {
-        i++;
-        ASSERT(i < ARRAY_COUNT(modules)); /* the last row fits every name */
-    }
-    return modules[i].help;
-}
-
-/* Values that can go down, or that are no counts, by the beginning of their names. */
-static const char *const gauges[] = {
-    "agent.free_percent",
-    "pool.",
-    "lwip.pool.",
-    "circuit_breaker.",
-    "watchdog.",
-    "loop.",
-    "clock.",
-    "program.uptime_ns",
-    "lwip.events_max",
-    "player.moduli",
-    "market.",
-    "network.silence_ns",
-    "virtio_net.tx_stalled_seconds",
-};
-
-/* Returns true if a name has a word "drop...": "rx_drop_short", "dropped_expired", "drop". */
-static bool is_drop(const char *name)
-{
-    const char *at = strstr(name, "drop");
-    return at && at != name && (at[-1] == '.' || at[-1] == '_')
-           && (at[4] == '_' || at[4] == '\0' || starts(at, "dropped_"));
-}
-
-static enum kind kind_of(const char *name)
-{
-    if (starts(name, "submit.results_"))
-        return KIND_RESULT;
-    if (starts(name, "submit.responses_"))
-        return KIND_RESPONSE;
-    for (size_t i = 0; i < ARRAY_COUNT(gauges); i++)
-        if (starts(name, gauges[i]))
-            return KIND_GAUGE;
-    return is_drop(name) ? KIND_DROP : KIND_COUNTER;
-}
 
 /* ---- numbers and names ---- */
 
@@ -157,93 +48,33 @@ static const char *last_part(const char *path)
     return path;
 }
 
-/* A counter whose name has a part that tells equal ones apart: the value of a label. All lie in the counter's name. */
-struct labelled {
-    const char *head;           /* the metric's name begins so, and goes on with `metric` */
-    struct bytes metric, value; /* the value is the label's */
-    const char *label;
-};
-
-/* Takes a name such as "market.BRK.A.bid" or "mold.datagrams_b" apart. Symbols differ in characters that no metric's
- * name may have. The two lines are a label, since "_b" alone would be an abbreviated unit. Returns false for others. */
-static bool labelled_take(const char *name, struct labelled *out)
-{
-    static const char market[] = "market.", mold[] = "mold.";
-    ASSERT(name[0] != '\0');
-    if (starts(name, market)) {
-        const char *last = last_part(name), *symbol = name + sizeof market - 1;
-        *out = (struct labelled){ .head = market, .metric = text_of(last), .label = "symbol" };
-        if (last <= symbol)
-            return false;
-        out->value = (struct bytes){ (const uint8_t *)symbol, (size_t)(last - 1 - symbol) };
-        return true;
-    }
-    const size_t bytes = starts(name, mold) ? strlen(name) : 0;
-    if (bytes < 3 || name[bytes - 2] != '_' || (name[bytes - 1] != 'a' && name[bytes - 1] != 'b'))
-        return false;
-    *out = (struct labelled){ .head = "",
-                              .metric = { (const uint8_t *)name, bytes - 2 },
-                              .value = { (const uint8_t *)name + bytes - 1, 1 },
-                              .label = "line" };
-    return true;
-}
-
-static bool is_same_family(const struct labelled *a, const struct labelled *b)
-{
-    ASSERT(a->metric.count > 0);
-    return a->label == b->label && a->metric.count == b->metric.count
-           && memcmp(a->metric.data, b->metric.data, a->metric.count) == 0;
-}
-
-/* Writes the metric's name, without the head and the end that all have. */
-static void family_write(char out[NAME_BYTES_MAX], const struct labelled *labelled)
-{
-    char path[NAME_BYTES_MAX];
-    format(path, sizeof path, "%s%.*s", labelled->head, (int)labelled->metric.count,
-           (const char *)labelled->metric.data);
-    name_copy(out, path, strlen(path));
-}
-
 /* Writes a counter as a metric of its own, in seconds if its name says nanoseconds. */
-static size_t write_metric(char *out, const struct counter *counter, bool gauge)
+static size_t write_metric(char *out, const struct counter_group *counter, bool gauge)
 {
-    ASSERT(counter->value);
-    char name[NAME_BYTES_MAX], number[NUMBER_BYTES_MAX];
-    size_t bytes = strlen(counter->name);
-    bool time = bytes > 3 && strcmp(counter->name + bytes - 3, "_ns") == 0;
-    name_copy(name, counter->name, time ? bytes - 3 : bytes);
+    char path[COUNTER_PATH_BYTES], name[NAME_BYTES_MAX], number[NUMBER_BYTES_MAX];
+    size_t bytes = format(path, sizeof path, "%s%s", counter->prefix, counter->counters->name);
+    ASSERT(bytes > 0 && counter->count == 1);
+    bool time = bytes > 3 && strcmp(path + bytes - 3, "_ns") == 0;
+    name_copy(name, path, time ? bytes - 3 : bytes);
     if (time)
-        write_seconds(number, sizeof number, *counter->value);
+        write_seconds(number, sizeof number, *counter->values);
     else
-        format(number, sizeof number, "%llu", (unsigned long long)*counter->value);
+        format(number, sizeof number, "%llu", (unsigned long long)*counter->values);
     const char *unit = time ? "_seconds" : "", *suffix = gauge ? "" : "_total";
     return format(out, METRICS_TEXT_BYTES_MAX,
                   "# HELP peregrine_%s%s%s %s: %s.\n# TYPE peregrine_%s%s%s %s\nperegrine_%s%s%s %s\n", name, unit,
-                  suffix, help_of(counter->name), last_part(counter->name), name, unit, suffix,
-                  gauge ? "gauge" : "counter", name, unit, suffix, number);
+                  suffix, counter->help, last_part(path), name, unit, suffix, gauge ? "gauge" : "counter", name, unit,
+                  suffix, number);
 }
 
-/* Writes a counter as a sample of its family. */
-static size_t write_sample(char *out, enum kind kind, const struct counter *counter)
+/* Writes a counter as a sample of the drops. */
+static size_t write_drop(char *out, const struct counter_group *counter)
 {
-    ASSERT(kind < ARRAY_COUNT(families));
     char module[NAME_BYTES_MAX];
-    const char *rest = last_part(counter->name);
-    switch (kind) {
-    case KIND_RESULT:
-        return format(out, METRICS_TEXT_BYTES_MAX, "%s{result=\"%s\"} %llu\n", families[kind].name,
-                      rest + strlen("results_"), (unsigned long long)*counter->value);
-    case KIND_RESPONSE:
-        return format(out, METRICS_TEXT_BYTES_MAX, "%s{class=\"%s\"} %llu\n", families[kind].name,
-                      rest + strlen("responses_"), (unsigned long long)*counter->value);
-    case KIND_DROP:
-    case KIND_GAUGE:
-    case KIND_COUNTER:
-        break;
-    }
-    name_copy(module, counter->name, (size_t)(rest - 1 - counter->name));
-    return format(out, METRICS_TEXT_BYTES_MAX, "%s{module=\"%s\",reason=\"%s\"} %llu\n", families[kind].name, module,
-                  rest, (unsigned long long)*counter->value);
+    ASSERT(strlen(counter->prefix) > 1);
+    name_copy(module, counter->prefix, strlen(counter->prefix) - 1);
+    return format(out, METRICS_TEXT_BYTES_MAX, "peregrine_drops_total{module=\"%s\",reason=\"%s\"} %llu\n", module,
+                  counter->counters->name, (unsigned long long)*counter->values);
 }
 
 /* ---- the parts ---- */
@@ -288,54 +119,11 @@ static bool part_build(struct metrics_cursor *cursor, char *out, size_t *bytes)
     return true;
 }
 
-/* Returns true if a counter's name begins so: the player's families are those of the player alone. */
-static bool has_counter(const struct stats_copy *from, const char *head)
+/* Writes the program's own metrics. */
+static bool part_program(struct metrics_cursor *cursor, char *out, size_t *bytes)
 {
-    struct counter counter;
-    for (size_t i = 0; stats_counter(from, i, &counter); i++)
-        if (starts(counter.name, head))
-            return true;
-    return false;
-}
-
-static uint64_t value_named(const struct stats_copy *from, const char *name)
-{
-    struct counter counter;
-    for (size_t i = 0; stats_counter(from, i, &counter); i++)
-        if (strcmp(counter.name, name) == 0)
-            return *counter.value;
-    return 0;
-}
-
-static bool part_answers(struct metrics_cursor *cursor, char *out, size_t *bytes)
-{
-    if (cursor->item++ > 0 || !has_counter(cursor->from, "player.answers"))
-        return false;
-    const struct stats_copy *from = cursor->from;
-    uint64_t early = value_named(from, "player.answers_early"), all = value_named(from, "player.answers");
-    *bytes = format(out, METRICS_TEXT_BYTES_MAX,
-                    "# HELP peregrine_answers_total Answers found, each once.\n# TYPE peregrine_answers_total counter\n"
-                    "peregrine_answers_total{kind=\"early\"} %llu\nperegrine_answers_total{kind=\"complete\"} %llu\n",
-                    (unsigned long long)early, (unsigned long long)(all - min_size(early, all)));
-    return true;
-}
-
-static bool part_per_answer(struct metrics_cursor *cursor, char *out, size_t *bytes)
-{
-    if (cursor->item++ > 0 || !has_counter(cursor->from, "submit.posts"))
-        return false;
-    const struct stats_copy *from = cursor->from;
-    uint64_t posts = value_named(from, "submit.posts"), kicks = value_named(from, "virtio_net.tx_kicks");
-    uint64_t exits = kicks + value_named(from, "virtio_net.rx_kicks") + value_named(from, "virtio_net.state_exits");
-    uint64_t kicks_1000 = posts ? kicks * 1000 / posts : 0, exits_1000 = posts ? exits * 1000 / posts : 0;
-    *bytes = format(out, METRICS_TEXT_BYTES_MAX,
-                    "# HELP peregrine_kicks_per_answer Transmit notifications of the device.\n"
-                    "# TYPE peregrine_kicks_per_answer gauge\nperegrine_kicks_per_answer %llu.%03llu\n"
-                    "# HELP peregrine_exits_per_answer Notifications and reads of the device's state.\n"
-                    "# TYPE peregrine_exits_per_answer gauge\nperegrine_exits_per_answer %llu.%03llu\n",
-                    (unsigned long long)(kicks_1000 / 1000), (unsigned long long)(kicks_1000 % 1000),
-                    (unsigned long long)(exits_1000 / 1000), (unsigned long long)(exits_1000 % 1000));
-    return true;
+    *bytes = stats_metrics() ? stats_metrics()(cursor->from, cursor->item++, out) : 0;
+    return *bytes != 0;
 }
 
 static uint64_t count_up_to(const struct histogram *h, uint64_t value_ns)
@@ -390,112 +178,103 @@ static bool part_histograms(struct metrics_cursor *cursor, char *out, size_t *by
     return true;
 }
 
-/* Writes the counters of one kind: the head of their family first, if they have one, then a counter a step. */
-static bool counters_of(enum kind kind, struct metrics_cursor *cursor, char *out, size_t *bytes)
+/* Finds the next counter whose kind has a bit in `kinds`. `*found`: there is one among the few that were looked at.
+ * Returns false if no counter is left. */
+static bool next_of(struct metrics_cursor *cursor, uint64_t kinds, struct counter_group *counter, bool *found)
 {
-    ASSERT(cursor->line <= 1);
-    struct counter counter;
-    struct labelled labelled;
-    if (cursor->line == 0 && kind < ARRAY_COUNT(families)) {
-        cursor->line = 1;
-        *bytes = format(out, METRICS_TEXT_BYTES_MAX, "# HELP %s %s\n# TYPE %s counter\n", families[kind].name,
-                        families[kind].help, families[kind].name);
-        return true;
-    }
-    for (int i = 0; i < COUNTERS_PER_STEP; i++) {
-        if (!stats_counter(cursor->from, cursor->item, &counter))
+    *found = false;
+    for (int i = 0; i < COUNTERS_PER_STEP && !*found; i++) {
+        if (!stats_counter(cursor->from, cursor->item, counter))
             return false;
         cursor->item++;
-        if (kind_of(counter.name) != kind || (kind >= KIND_GAUGE && labelled_take(counter.name, &labelled)))
-            continue;
-        *bytes = kind < ARRAY_COUNT(families) ? write_sample(out, kind, &counter)
-                                              : write_metric(out, &counter, kind == KIND_GAUGE);
-        break;
+        *found = (BIT(counter->counters->kind) & kinds) != 0;
     }
     return true;
 }
 
-static bool part_results(struct metrics_cursor *c, char *out, size_t *bytes)
+static bool part_drops(struct metrics_cursor *cursor, char *out, size_t *bytes)
 {
-    return has_counter(c->from, "submit.results_") && counters_of(KIND_RESULT, c, out, bytes);
-}
-
-static bool part_responses(struct metrics_cursor *c, char *out, size_t *bytes)
-{
-    return has_counter(c->from, "submit.responses_") && counters_of(KIND_RESPONSE, c, out, bytes);
-}
-
-static bool part_drops(struct metrics_cursor *c, char *out, size_t *bytes)
-{
-    return counters_of(KIND_DROP, c, out, bytes);
-}
-
-static bool part_gauges(struct metrics_cursor *c, char *out, size_t *bytes)
-{
-    return counters_of(KIND_GAUGE, c, out, bytes);
-}
-
-static bool part_counters(struct metrics_cursor *c, char *out, size_t *bytes)
-{
-    return counters_of(KIND_COUNTER, c, out, bytes);
-}
-
-/* Returns true if no counter before this one belongs to its family. */
-static bool is_first_of_family(const struct stats_copy *from, size_t index, const struct labelled *labelled)
-{
-    struct counter counter;
-    struct labelled other;
-    for (size_t i = 0; i < index && stats_counter(from, i, &counter); i++)
-        if (labelled_take(counter.name, &other) && is_same_family(&other, labelled))
-            return false;
+    struct counter_group counter;
+    bool found = false;
+    if (cursor->line++ == 0)
+        *bytes = format(out, METRICS_TEXT_BYTES_MAX,
+                        "# HELP peregrine_drops_total What was dropped, by module and reason.\n"
+                        "# TYPE peregrine_drops_total counter\n");
+    else if (!next_of(cursor, BIT(COUNTER_DROP) | BIT(COUNTER_DROP_FRAME), &counter, &found))
+        return false;
+    else if (found)
+        *bytes = write_drop(out, &counter);
     return true;
 }
 
-/* Writes the metrics with a label, family by family. `item` is the first counter of a family, `line` the number of its
- * next sample's counter; 0: the family's head is not written. */
+/* Writes the counters of these kinds, a metric each. */
+static bool metrics_of(uint64_t kinds, struct metrics_cursor *cursor, char *out, size_t *bytes)
+{
+    struct counter_group counter;
+    bool found;
+    if (!next_of(cursor, kinds, &counter, &found))
+        return false;
+    if (found)
+        *bytes = write_metric(out, &counter, kinds == BIT(COUNTER_LEVEL));
+    return true;
+}
+
+static bool part_levels(struct metrics_cursor *cursor, char *out, size_t *bytes)
+{
+    return metrics_of(BIT(COUNTER_LEVEL), cursor, out, bytes);
+}
+
+static bool part_counts(struct metrics_cursor *cursor, char *out, size_t *bytes)
+{
+    return metrics_of(BIT(COUNTER_COUNT) | BIT(COUNTER_ALERT), cursor, out, bytes);
+}
+
+/* Writes a counter as a sample of a metric with a label. */
+static size_t write_labelled(char *out, const struct counter_metric *metric, const char *suffix,
+                             const struct counter_group *counter)
+{
+    char value[NAME_BYTES_MAX];
+    struct bytes text = text_of(counter->counters->name);
+    ASSERT(text.count >= strlen(metric->head) + strlen(metric->tail));
+    text.data += strlen(metric->head);
+    text.count -= strlen(metric->head) + strlen(metric->tail);
+    value_escape(value, sizeof value, text);
+    return format(out, METRICS_TEXT_BYTES_MAX, "peregrine_%s%s{%s=\"%s\"} %llu\n", metric->name, suffix, metric->label,
+                  value, (unsigned long long)*counter->values);
+}
+
+/* Writes the metrics with a label, one after the other. `item` is the metric, `line` its next sample's counter; 0: the
+ * metric's head is not written. */
 static bool part_labelled(struct metrics_cursor *cursor, char *out, size_t *bytes)
 {
-    struct counter counter;
-    struct labelled labelled, family;
-    char name[NAME_BYTES_MAX], value[NAME_BYTES_MAX];
-    for (int i = 0;; i++, cursor->item++) {
-        if (!stats_counter(cursor->from, cursor->item, &counter))
-            return false;
-        if (labelled_take(counter.name, &family) && kind_of(counter.name) >= KIND_GAUGE
-            && (cursor->line > 0 || is_first_of_family(cursor->from, cursor->item, &family)))
-            break;
-        if (i == FAMILIES_PER_STEP)
-            return true;
-    }
-    const bool gauge = kind_of(counter.name) == KIND_GAUGE;
+    const struct counter_metric *metric = stats_metric(cursor->item);
+    if (!metric)
+        return false;
+    const bool gauge = metric->kind == COUNTER_LEVEL;
     const char *suffix = gauge ? "" : "_total";
-    family_write(name, &family);
-    if (cursor->line == 0) {
-        cursor->line = cursor->item + 1;
-        *bytes = format(out, METRICS_TEXT_BYTES_MAX, "# HELP peregrine_%s%s %s.\n# TYPE peregrine_%s%s %s\n", name,
-                        suffix, help_of(counter.name), name, suffix, gauge ? "gauge" : "counter");
-        return true;
-    }
+    if (cursor->line == 0)
+        *bytes = format(out, METRICS_TEXT_BYTES_MAX, "# HELP peregrine_%s%s %s.\n# TYPE peregrine_%s%s %s\n",
+                        metric->name, suffix, metric->help, metric->name, suffix, gauge ? "gauge" : "counter");
+    cursor->line += cursor->line == 0;
     for (int i = 0; i < COUNTERS_PER_STEP && *bytes == 0; i++) {
+        struct counter_group counter;
         if (!stats_counter(cursor->from, cursor->line - 1, &counter)) {
             cursor->item++;
             cursor->line = 0;
             return true;
         }
         cursor->line++;
-        if (!labelled_take(counter.name, &labelled) || !is_same_family(&labelled, &family))
-            continue;
-        value_escape(value, sizeof value, labelled.value);
-        *bytes = format(out, METRICS_TEXT_BYTES_MAX, "peregrine_%s%s{%s=\"%s\"} %llu\n", name, suffix, family.label,
-                        value, (unsigned long long)*counter.value);
+        const unsigned kind = counter.counters->kind;
+        if (kind >= COUNTER_LABELLED && &counter.metrics[kind - COUNTER_LABELLED] == metric)
+            *bytes = write_labelled(out, metric, suffix, &counter);
     }
     return true;
 }
 
 bool metrics_next(struct metrics_cursor *cursor, char out[METRICS_TEXT_BYTES_MAX], size_t *bytes)
 {
-    static part_writer *const parts[] = { part_build,      part_answers, part_results, part_responses, part_per_answer,
-                                          part_histograms, part_drops,   part_gauges,  part_counters,  part_labelled };
+    static part_writer *const parts[] = { part_build,  part_program, part_histograms, part_drops,
+                                          part_levels, part_counts,  part_labelled };
     ASSERT(cursor->part <= ARRAY_COUNT(parts));
     *bytes = 0;
     if (cursor->part == ARRAY_COUNT(parts))

@@ -25,14 +25,8 @@ static struct {
 } rehearsal;
 
 struct rehearsal_counters rehearsal_counters;
-static const struct counter counter_table[] = {
-    COUNTER("rehearsal.", rehearsal_counters, done),
-    COUNTER("rehearsal.", rehearsal_counters, refused_busy),
-    COUNTER("rehearsal.", rehearsal_counters, refused_sleep),
-    COUNTER("rehearsal.", rehearsal_counters, refused_stack),
-    COUNTER("rehearsal.", rehearsal_counters, refused_program),
-};
-const struct counter_group rehearsal_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+const struct counter_group rehearsal_counter_group = COUNTER_GROUP("rehearsal.", "See docs/status.md",
+                                                                   REHEARSAL_COUNTERS, rehearsal_counters);
 struct histogram rehearsal_age;
 
 /* ---- The stack's own ---- */

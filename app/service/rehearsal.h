@@ -26,10 +26,11 @@
 
 enum { REHEARSAL_SLICE_NS = 100 * NS_PER_US };
 
-struct rehearsal_counters {
-    uint64_t done, refused_busy, refused_sleep, refused_stack, refused_program;
-};
-extern struct rehearsal_counters rehearsal_counters;
+#define REHEARSAL_COUNTERS(X)                                                                                          \
+    X(COUNT, done), X(COUNT, refused_busy), X(COUNT, refused_sleep), X(COUNT, refused_stack), X(COUNT, refused_program)
+extern struct rehearsal_counters {
+    uint64_t REHEARSAL_COUNTERS(COUNTER_MEMBER);
+} rehearsal_counters;
 extern const struct counter_group rehearsal_counter_group;
 extern struct histogram rehearsal_age;
 

@@ -37,8 +37,8 @@ static struct {
 static_assert((int)SERVICE_CONNECTION_COUNT == (int)STATUS_PAGE_CONNECTION_COUNT_MAX, "all are the status page's");
 
 struct service_counters service_counters;
-static const struct counter counter_table[] = { COUNTER("program.", service_counters, uptime_ns) };
-static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+static const struct counter_group counter_group = COUNTER_GROUP("program.", "The program", SERVICE_COUNTERS,
+                                                                service_counters);
 
 const char *service_init(const uint8_t secret[32], bool has_helper, uint64_t now_ns)
 {

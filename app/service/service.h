@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "app/program.h"
+#include "base/counters.h"
 #include "net/transport.h"
 
 /* The places that the service takes of the transport's, beside a program's. A program with a measure of its free
@@ -33,10 +34,10 @@ void service_leave(void);
 /* Returns when service_poll and transport_idle next have something to do, at most 100 ms ahead. */
 uint64_t service_next_deadline_ns(uint64_t now_ns);
 
-struct service_counters {
-    uint64_t uptime_ns;
-};
-extern struct service_counters service_counters;
+#define SERVICE_COUNTERS(X) X(LEVEL, uptime_ns)
+extern struct service_counters {
+    uint64_t SERVICE_COUNTERS(COUNTER_MEMBER);
+} service_counters;
 
 /* Returns the verdict in words, for the log: "gg", "network lost", ... */
 const char *service_verdict_name(enum program_verdict verdict);

@@ -18,9 +18,8 @@ static struct {
 } silence;
 
 struct silence_counters silence_counters;
-static const struct counter counter_table[] = { COUNTER("network.", silence_counters, asked),
-                                                COUNTER("network.", silence_counters, silence_ns) };
-const struct counter_group silence_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+const struct counter_group silence_counter_group = COUNTER_GROUP("network.", "See docs/status.md", SILENCE_COUNTERS,
+                                                                 silence_counters);
 
 void silence_init(bool gateway_may_be_mute)
 {

@@ -16,10 +16,10 @@ void silence_init(bool gateway_may_be_mute);
  * Call once a millisecond. */
 bool silence_poll(uint64_t timeout_ns, bool stood_still, uint64_t now_ns);
 
-struct silence_counters {
-    uint64_t asked; /* questions to the neighbour */
-    /* The time without a frame so far, if the neighbour has been asked meanwhile; else 0. */
-    uint64_t silence_ns;
-};
-extern struct silence_counters silence_counters;
+/* `asked` counts questions to the neighbour. `silence_ns` is the time without a frame so far, if the neighbour has been
+ * asked meanwhile; else 0. */
+#define SILENCE_COUNTERS(X) X(COUNT, asked), X(LEVEL, silence_ns)
+extern struct silence_counters {
+    uint64_t SILENCE_COUNTERS(COUNTER_MEMBER);
+} silence_counters;
 extern const struct counter_group silence_counter_group;

@@ -23,13 +23,11 @@ static struct sum exits, resends;
 
 static void sum_find(struct sum *sum, const char *const names[], size_t count)
 {
-    struct counter counter;
     ASSERT(count <= ARRAY_COUNT(sum->values));
     *sum = (struct sum){ .count = 0 };
-    for (size_t i = 0; stats_counter(NULL, i, &counter); i++)
-        for (size_t k = 0; k < count; k++)
-            if (strcmp(counter.name, names[k]) == 0)
-                sum->values[sum->count++] = counter.value;
+    for (size_t k = 0; k < count; k++)
+        if ((sum->values[sum->count] = stats_find(NULL, names[k])) != NULL)
+            sum->count++;
 }
 
 static uint64_t sum_now(const struct sum *sum)

@@ -83,11 +83,12 @@ static void find_network(const struct start_platform *platform)
 
 /* ---- the capture ---- */
 
+/* Brings the stack's counters up to date, without a copy of a group. */
 static void refresh_counters(void)
 {
-    struct counter_group group;
-    bool any = transport_counter_group(0, &group);
-    ASSERT(any);
+    struct counter_group none;
+    bool any = transport_counter_group(SIZE_MAX, &none);
+    ASSERT(!any);
 }
 
 /* Begins a capture if one is asked for, before the stack knows the device. NULL, or a message. */
@@ -118,7 +119,7 @@ static const char *capture_begin(const struct start_platform *platform)
 static size_t counter_count(void)
 {
     size_t count = 0;
-    struct counter counter;
+    struct counter_group counter;
     while (stats_counter(NULL, count, &counter))
         count++;
     return count;
@@ -128,7 +129,7 @@ static size_t counter_count(void)
  * drops of frames that never reach the stack. */
 static void watch_drops(size_t first)
 {
-    struct counter counter;
+    struct counter_group counter;
     ASSERT(first <= counter_count());
     for (size_t i = first; stats_counter(NULL, i, &counter); i++)
         capture_watch(&counter);

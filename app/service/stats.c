@@ -27,6 +27,7 @@ static struct {
         const char *name, *text;
     } facts[STATS_FACT_COUNT_MAX];
     size_t fact_count;
+    stats_metrics_writer *metrics;
     const char *stages;                  /* the slowest ways' columns; NULL: none are shown */
     struct slow_way ways[SLOWEST_COUNT]; /* as they stood when their first line was written */
     size_t way_count;
@@ -42,7 +43,7 @@ void stats_clear(void) { memset(&stats, 0, sizeof stats); }
 
 void stats_add_counters(const struct counter_group *group)
 {
-    ASSERT(group->counters || group->count == 0);
+    ASSERT(group->prefix && group->help && group->counters && group->values);
     ASSERT(stats.group_count < STATS_GROUP_COUNT_MAX);
     ASSERT(stats.counter_count + group->count <= STATS_COUNTER_COUNT_MAX);
     stats.counter_count += group->count;
@@ -71,6 +72,14 @@ void stats_set_ways(const char *stages)
     stats.stages = stages;
 }
 
+void stats_set_metrics(stats_metrics_writer *write)
+{
+    ASSERT(write);
+    stats.metrics = write;
+}
+
+stats_metrics_writer *stats_metrics(void) { return stats.metrics; }
+
 void stats_add_transport(void)
 {
     struct counter_group group;
@@ -86,7 +95,7 @@ void stats_publish(void)
     seqlock_write_begin(&published_lock);
     for (size_t g = 0; g < stats.group_count; g++)
         for (size_t i = 0; i < stats.groups[g].count; i++)
-            seqlock_write_word(at++, *stats.groups[g].counters[i].value);
+            seqlock_write_word(at++, stats.groups[g].values[i]);
     for (size_t h = 0; h < stats.histogram_count; h++)
         for (size_t i = 0; i < HISTOGRAM_WORDS; i++) {
             uint64_t word;
@@ -119,14 +128,15 @@ bool stats_copy_read(struct stats_copy *copy)
     return true;
 }
 
-bool stats_counter(const struct stats_copy *copy, size_t index, struct counter *counter)
+bool stats_counter(const struct stats_copy *copy, size_t index, struct counter_group *counter)
 {
     size_t left = index;
     for (size_t g = 0; g < stats.group_count; g++) {
         if (left < stats.groups[g].count) {
-            *counter = stats.groups[g].counters[left];
-            if (copy)
-                counter->value = &copy->words[index];
+            *counter = stats.groups[g];
+            counter->counters += left;
+            counter->values = copy ? &copy->words[index] : counter->values + left;
+            counter->count = 1;
             return true;
         }
         left -= stats.groups[g].count;
@@ -134,12 +144,37 @@ bool stats_counter(const struct stats_copy *copy, size_t index, struct counter *
     return false;
 }
 
+const struct counter_metric *stats_metric(size_t index)
+{
+    for (size_t g = 0; g < stats.group_count; g++) {
+        if (index < stats.groups[g].metric_count)
+            return &stats.groups[g].metrics[index];
+        index -= stats.groups[g].metric_count;
+    }
+    return NULL;
+}
+
+const uint64_t *stats_find(const struct stats_copy *copy, const char *path)
+{
+    struct counter_group c;
+    for (size_t i = 0; stats_counter(copy, i, &c); i++) {
+        const size_t bytes = strlen(c.prefix);
+        if (strncmp(path, c.prefix, bytes) == 0 && strcmp(path + bytes, c.counters->name) == 0)
+            return c.values;
+    }
+    return NULL;
+}
+
 void stats_check(void)
 {
-    struct counter one, other;
-    for (size_t i = 0; stats_counter(NULL, i, &one); i++)
+    char path[COUNTER_PATH_BYTES];
+    struct counter_group one, other;
+    for (size_t i = 0; stats_counter(NULL, i, &one); i++) {
+        format(path, sizeof path, "%s%s", one.prefix, one.counters->name);
+        ASSERT(stats_find(NULL, path) == one.values);
         for (size_t k = 0; k < i && stats_counter(NULL, k, &other); k++)
-            ASSERT(strcmp(one.name, other.name) != 0 && one.value != other.value);
+            ASSERT(one.values != other.values);
+    }
 }
 
 bool stats_histogram(const struct stats_copy *copy, size_t index, const char **name, struct histogram *histogram)
@@ -229,7 +264,7 @@ size_t stats_copy_line(const struct stats_copy *copy, size_t index, char *out, s
         return histogram_line(index % HISTOGRAM_LINE_COUNT, name, &histogram, out, out_bytes);
     index -= stats.histogram_count * HISTOGRAM_LINE_COUNT;
 
-    struct counter counter;
+    struct counter_group counter;
     if (!stats_counter(copy, index, &counter)) {
         index -= stats.counter_count;
         if (copy)
@@ -238,7 +273,8 @@ size_t stats_copy_line(const struct stats_copy *copy, size_t index, char *out, s
             stats.way_count = stats.stages ? slowest_list(stats.ways, log_clock_ns) : 0;
         return way_line(stats.ways, stats.way_count, index, out, out_bytes);
     }
-    return format(out, out_bytes, "%s %llu\n", counter.name, (unsigned long long)*counter.value);
+    return format(out, out_bytes, "%s%s %llu\n", counter.prefix, counter.counters->name,
+                  (unsigned long long)*counter.values);
 }
 
 size_t stats_line(size_t index, char *out, size_t out_bytes) { return stats_copy_line(NULL, index, out, out_bytes); }

@@ -16,7 +16,7 @@
 #include "base/slowest.h"
 
 enum {
-    STATS_GROUP_COUNT_MAX = 48,
+    STATS_GROUP_COUNT_MAX = 64,
     STATS_HISTOGRAM_COUNT_MAX = 20,
     STATS_FACT_COUNT_MAX = 32,
     STATS_COUNTER_COUNT_MAX = 512, /* in all groups: 260 with our own stack */
@@ -42,7 +42,12 @@ void stats_add_fact(const char *name, const char *text);
 /* Shows the slowest ways (base/slowest.h) in the last lines. `stages` names their stages, a word each; a literal. */
 void stats_set_ways(const char *stages);
 
-/* Asserts that each counter stands once: no two have the same name, or the same value. Slow: on Linux alone. */
+/* Lets the program write metrics that are made of several counters. `write` writes text `index`, from 0: a few metrics
+ * with their comments, in METRICS_TEXT_BYTES_MAX (app/service/metrics.h). It returns the bytes, 0 past the last. */
+typedef size_t stats_metrics_writer(const struct stats_copy *from, size_t index, char *out);
+void stats_set_metrics(stats_metrics_writer *write);
+
+/* Asserts that each counter stands once: no two have the same path, or the same value. Slow: on Linux alone. */
 void stats_check(void);
 
 /* Adds the groups of transport_counter_group. */
@@ -55,12 +60,16 @@ void stats_publish(void);
 bool stats_copy_read(struct stats_copy *copy);
 
 /* Returns what was registered, one by one from 0; false past the last. For other renderings than lines
- * (app/service/metrics.h). Values are those of the copy, or if it is NULL those of now. Values that may go
- * down are those that app/service/metrics.c calls gauges; all others only count up. A histogram is copied unless
- * `histogram` is NULL. */
-bool stats_counter(const struct stats_copy *copy, size_t index, struct counter *counter);
+ * (app/service/metrics.h). Values are those of the copy, or if it is NULL those of now. A counter comes as a group of
+ * one. A histogram is copied unless `histogram` is NULL. */
+bool stats_counter(const struct stats_copy *copy, size_t index, struct counter_group *counter);
+const struct counter_metric *stats_metric(size_t index); /* NULL past the last */
+stats_metrics_writer *stats_metrics(void);               /* NULL: none was set */
 bool stats_histogram(const struct stats_copy *copy, size_t index, const char **name, struct histogram *histogram);
 bool stats_fact(size_t index, const char **name, const char **text);
+
+/* Returns the value of the counter with this path; NULL: there is none. */
+const uint64_t *stats_find(const struct stats_copy *copy, const char *path);
 
 /* Writes line `index`, from 0, ended by '\n' and NUL: of the values of now, or of those of a copy. Returns the bytes
  * without the NUL; 0 past the last line. */

@@ -41,17 +41,8 @@ static struct {
 static bool page_open; /* atomic: status_page_render may read `page` */
 
 struct status_page_counters status_page_counters;
-static const struct counter status_page_counter_table[] = {
-    COUNTER("status_page.", status_page_counters, accepted),
-    COUNTER("status_page.", status_page_counters, refused_busy),
-    COUNTER("status_page.", status_page_counters, evicted),
-    COUNTER("status_page.", status_page_counters, requests),
-    COUNTER("status_page.", status_page_counters, responses_200),
-    COUNTER("status_page.", status_page_counters, responses_refused),
-    COUNTER("status_page.", status_page_counters, given_up),
-};
-const struct counter_group status_page_counter_group = { status_page_counter_table,
-                                                         ARRAY_COUNT(status_page_counter_table) };
+const struct counter_group status_page_counter_group = COUNTER_GROUP("status_page.", "Status page",
+                                                                     STATUS_PAGE_COUNTERS, status_page_counters);
 
 bool status_page_init(uint16_t port, bool elsewhere, bool capture)
 {

@@ -42,11 +42,12 @@ uint64_t status_page_next_deadline_ns(uint64_t now_ns);
 /* Asserts the invariant of all connections. */
 void status_page_check(void);
 
-struct status_page_counters {
-    uint64_t accepted, refused_busy;
-    uint64_t evicted; /* reset: a newcomer took the place of one that stood still */
-    uint64_t requests, responses_200, responses_refused;
-    uint64_t given_up; /* reset: the peer neither asked nor took */
-};
-extern struct status_page_counters status_page_counters;
+/* Resets: `evicted`, a newcomer took the place of a connection that stood still; `given_up`, the peer neither asked nor
+ * took. */
+#define STATUS_PAGE_COUNTERS(X)                                                                                        \
+    X(COUNT, accepted), X(COUNT, refused_busy), X(COUNT, evicted), X(COUNT, requests), X(COUNT, responses_200),        \
+        X(COUNT, responses_refused), X(COUNT, given_up)
+extern struct status_page_counters {
+    uint64_t STATUS_PAGE_COUNTERS(COUNTER_MEMBER);
+} status_page_counters;
 extern const struct counter_group status_page_counter_group;

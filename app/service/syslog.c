@@ -30,12 +30,8 @@ static struct {
 } syslog;
 
 struct syslog_counters syslog_counters;
-static const struct counter syslog_counter_table[] = {
-    COUNTER("syslog.", syslog_counters, lines_sent),
-    COUNTER("syslog.", syslog_counters, lines_missed),
-    COUNTER("syslog.", syslog_counters, send_failed),
-};
-const struct counter_group syslog_counter_group = { syslog_counter_table, ARRAY_COUNT(syslog_counter_table) };
+const struct counter_group syslog_counter_group = COUNTER_GROUP("syslog.", "Log over UDP", SYSLOG_COUNTERS,
+                                                                syslog_counters);
 
 void syslog_init(const struct endpoint *to)
 {

@@ -30,8 +30,8 @@ uint64_t syslog_next_deadline_ns(void);
 /* Sends one line whenever it is called, at the end. False: nothing is left that could be sent. */
 bool syslog_flush_step(uint64_t now_ns);
 
-struct syslog_counters {
-    uint64_t lines_sent, lines_missed, send_failed;
-};
-extern struct syslog_counters syslog_counters;
+#define SYSLOG_COUNTERS(X) X(COUNT, lines_sent), X(COUNT, lines_missed), X(COUNT, send_failed)
+extern struct syslog_counters {
+    uint64_t SYSLOG_COUNTERS(COUNTER_MEMBER);
+} syslog_counters;
 extern const struct counter_group syslog_counter_group;

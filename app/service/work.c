@@ -163,19 +163,19 @@ static void measure(void)
 
 static struct counter_group counters_named(void)
 {
-    static char names[COUNTERS_PER_CPU * ARRAY_COUNT(counters)][COUNTER_NAME_BYTES];
-    static struct counter table[ARRAY_COUNT(names)];
-    size_t n = 0;
-    for (uint32_t cpu = 0; cpu <= worker_count; cpu++) {
-        format(names[n], COUNTER_NAME_BYTES, "work.%u.jobs", cpu);
-        table[n] = (struct counter){ names[n], &counters[cpu].jobs };
-        n++;
-        format(names[n], COUNTER_NAME_BYTES, "work.%u.busy_ns", cpu);
-        table[n] = (struct counter){ names[n], &counters[cpu].busy_ns };
-        n++;
-    }
-    ASSERT(n <= ARRAY_COUNT(table));
-    return (struct counter_group){ table, n };
+    static char names[ARRAY_COUNT(counters)][COUNTERS_PER_CPU][COUNTER_NAME_BYTES];
+    static struct counter table[ARRAY_COUNT(names)][COUNTERS_PER_CPU];
+    static const char *const forms[COUNTERS_PER_CPU] = { "%u.jobs", "%u.busy_ns" };
+    for (uint32_t cpu = 0; cpu <= worker_count; cpu++)
+        for (size_t i = 0; i < COUNTERS_PER_CPU; i++) {
+            format(names[cpu][i], COUNTER_NAME_BYTES, forms[i], cpu);
+            table[cpu][i] = (struct counter){ names[cpu][i], COUNTER_COUNT };
+        }
+    return (struct counter_group){ .prefix = "work.",
+                                   .help = "See docs/status.md",
+                                   .counters = table[0],
+                                   .values = &counters[0].jobs,
+                                   .count = COUNTERS_PER_CPU * (worker_count + 1) };
 }
 
 struct counter_group work_init(uint64_t tsc_khz)

@@ -16,11 +16,8 @@ static struct {
 } echo;
 
 struct survey_echo_counters survey_echo_counters;
-static const struct counter counter_table[] = { COUNTER("survey.echo_", survey_echo_counters, sent),
-                                                COUNTER("survey.echo_", survey_echo_counters, answered),
-                                                COUNTER("survey.echo_", survey_echo_counters, lost),
-                                                COUNTER("survey.echo_", survey_echo_counters, foreign) };
-const struct counter_group survey_echo_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+const struct counter_group survey_echo_counter_group = COUNTER_GROUP("survey.echo_", "The survey", SURVEY_ECHO_COUNTERS,
+                                                                     survey_echo_counters);
 
 bool survey_echo_init(const struct survey_echo_config *config)
 {

@@ -35,8 +35,8 @@ uint64_t survey_echo_datagram(const struct transport_event *event, uint64_t now_
 /* Returns when survey_echo_poll next has something to do. */
 uint64_t survey_echo_next_deadline_ns(void);
 
-struct survey_echo_counters {
-    uint64_t sent, answered, lost, foreign;
-};
-extern struct survey_echo_counters survey_echo_counters;
+#define SURVEY_ECHO_COUNTERS(X) X(COUNT, sent), X(COUNT, answered), X(COUNT, lost), X(COUNT, foreign)
+extern struct survey_echo_counters {
+    uint64_t SURVEY_ECHO_COUNTERS(COUNTER_MEMBER);
+} survey_echo_counters;
 extern const struct counter_group survey_echo_counter_group;

@@ -35,24 +35,11 @@ static struct {
 } client;
 
 struct ntp_client_counters ntp_client_counters;
-static const struct counter counter_table[] = {
-    COUNTER("ntp.peer.", ntp_client_counters, requests),      COUNTER("ntp.peer.", ntp_client_counters, replies),
-    COUNTER("ntp.peer.", ntp_client_counters, unanswered),    COUNTER("ntp.peer.", ntp_client_counters, send_failed),
-    COUNTER("ntp.peer.", ntp_client_counters, kisses),        COUNTER("ntp.peer.", ntp_client_counters, unsynchronised),
-    COUNTER("ntp.peer.", ntp_client_counters, drop_stranger), COUNTER("ntp.peer.", ntp_client_counters, drop_length),
-    COUNTER("ntp.peer.", ntp_client_counters, drop_version),  COUNTER("ntp.peer.", ntp_client_counters, drop_mode),
-    COUNTER("ntp.peer.", ntp_client_counters, drop_origin),   COUNTER("ntp.peer.", ntp_client_counters, drop_stamps),
-    COUNTER("ntp.peer.", ntp_client_counters, steps),
-};
-const struct counter_group ntp_client_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+const struct counter_group ntp_client_counter_group = COUNTER_GROUP("ntp.peer.", "NTP client", NTP_CLIENT_COUNTERS,
+                                                                    ntp_client_counters);
 
 static struct ntp_client_levels levels;
-static const struct counter level_table[] = {
-    COUNTER("clock.", levels, peer_ahead_ns),    COUNTER("clock.", levels, peer_behind_ns),
-    COUNTER("clock.", levels, machine_slow_ppb), COUNTER("clock.", levels, machine_fast_ppb),
-    COUNTER("clock.", levels, delay_ns),         COUNTER("clock.", levels, jitter_ns),
-};
-const struct counter_group ntp_client_level_group = { level_table, ARRAY_COUNT(level_table) };
+const struct counter_group ntp_client_level_group = COUNTER_GROUP("clock.", "Clocks", NTP_CLIENT_LEVELS, levels);
 
 static uint64_t draw(void)
 {

@@ -39,19 +39,21 @@ uint64_t ntp_client_next_deadline_ns(void);
 void ntp_client_datagram(const struct transport_event *event, uint64_t seen_ns, struct ntp_clock *clock,
                          struct ntp_reference *reference);
 
-struct ntp_client_counters {
-    uint64_t requests, replies, unanswered, send_failed;
-    uint64_t kisses, unsynchronised;
-    uint64_t drop_stranger, drop_length, drop_version, drop_mode, drop_origin, drop_stamps;
-    uint64_t steps;
-};
-extern struct ntp_client_counters ntp_client_counters;
+#define NTP_CLIENT_COUNTERS(X)                                                                                         \
+    X(COUNT, requests), X(COUNT, replies), X(COUNT, unanswered), X(COUNT, send_failed), X(COUNT, kisses),              \
+        X(COUNT, unsynchronised), X(DROP_FRAME, drop_stranger), X(DROP_FRAME, drop_length),                            \
+        X(DROP_FRAME, drop_version), X(DROP_FRAME, drop_mode), X(DROP_FRAME, drop_origin), X(DROP_FRAME, drop_stamps), \
+        X(COUNT, steps)
+extern struct ntp_client_counters {
+    uint64_t NTP_CLIENT_COUNTERS(COUNTER_MEMBER);
+} ntp_client_counters;
 extern const struct counter_group ntp_client_counter_group;
 
 /* Values that also go down. In each pair of opposites one value is 0. */
+#define NTP_CLIENT_LEVELS(X)                                                                                           \
+    X(LEVEL, peer_ahead_ns), X(LEVEL, peer_behind_ns), X(LEVEL, machine_slow_ppb), X(LEVEL, machine_fast_ppb),         \
+        X(LEVEL, delay_ns), X(LEVEL, jitter_ns)
 struct ntp_client_levels {
-    uint64_t peer_ahead_ns, peer_behind_ns; /* at the latest update, before it */
-    uint64_t machine_slow_ppb, machine_fast_ppb;
-    uint64_t delay_ns, jitter_ns;
+    uint64_t NTP_CLIENT_LEVELS(COUNTER_MEMBER);
 };
 extern const struct counter_group ntp_client_level_group;

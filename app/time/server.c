@@ -9,16 +9,8 @@
 static struct ntp_server_config server;
 
 struct ntp_server_counters ntp_server_counters;
-static const struct counter counter_table[] = {
-    COUNTER("ntp.", ntp_server_counters, requests),     COUNTER("ntp.", ntp_server_counters, requests_v1),
-    COUNTER("ntp.", ntp_server_counters, requests_v2),  COUNTER("ntp.", ntp_server_counters, requests_v3),
-    COUNTER("ntp.", ntp_server_counters, requests_v4),  COUNTER("ntp.", ntp_server_counters, kisses),
-    COUNTER("ntp.", ntp_server_counters, drop_length),  COUNTER("ntp.", ntp_server_counters, drop_version),
-    COUNTER("ntp.", ntp_server_counters, drop_mode),    COUNTER("ntp.", ntp_server_counters, drop_source),
-    COUNTER("ntp.", ntp_server_counters, drop_private), COUNTER("ntp.", ntp_server_counters, drop_rate),
-    COUNTER("ntp.", ntp_server_counters, leaks),        COUNTER("ntp.", ntp_server_counters, send_failed),
-};
-const struct counter_group ntp_server_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+const struct counter_group ntp_server_counter_group = COUNTER_GROUP("ntp.", "NTP server", NTP_SERVER_COUNTERS,
+                                                                    ntp_server_counters);
 
 void ntp_server_init(const struct ntp_server_config *config)
 {

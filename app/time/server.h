@@ -22,13 +22,13 @@ void ntp_server_init(const struct ntp_server_config *config);
 bool ntp_server_reply(const struct transport_event *event, uint64_t seen_ns, const struct ntp_clock *clock,
                       const struct ntp_reference *reference, uint8_t reply[NTP_PACKET_BYTES]);
 
-struct ntp_server_counters {
-    uint64_t requests; /* answered with the time */
-    uint64_t requests_v1, requests_v2, requests_v3, requests_v4;
-    uint64_t kisses;
-    uint64_t leaks; /* requests above the rate among those answered */
-    uint64_t drop_length, drop_version, drop_mode, drop_source, drop_private, drop_rate;
-    uint64_t send_failed; /* counted by the caller */
-};
-extern struct ntp_server_counters ntp_server_counters;
+/* `requests` are answered with the time; `leaks` are those of them above the rate. The caller counts `send_failed`. */
+#define NTP_SERVER_COUNTERS(X)                                                                                         \
+    X(COUNT, requests), X(COUNT, requests_v1), X(COUNT, requests_v2), X(COUNT, requests_v3), X(COUNT, requests_v4),    \
+        X(COUNT, kisses), X(DROP_FRAME, drop_length), X(DROP_FRAME, drop_version), X(DROP_FRAME, drop_mode),           \
+        X(DROP_FRAME, drop_source), X(DROP_FRAME, drop_private), X(DROP_FRAME, drop_rate), X(COUNT, leaks),            \
+        X(COUNT, send_failed)
+extern struct ntp_server_counters {
+    uint64_t NTP_SERVER_COUNTERS(COUNTER_MEMBER);
+} ntp_server_counters;
 extern const struct counter_group ntp_server_counter_group;

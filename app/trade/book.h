@@ -117,19 +117,19 @@ bool book_rehearsal(uint32_t symbol, uint8_t add[ITCH_ADD_BYTES], uint8_t deleti
 /* Asserts that the levels hold the shares of the orders. Slow: for tests. */
 void book_check(void);
 
-/* clang-format off */
 /* skipped: messages for symbols that nobody asked for. broken: trades whose price is taken back. */
-#define BOOK_COUNTERS(X) \
-    X(messages) X(skipped) X(drop_type) X(drop_length) X(drop_locate) X(drop_directory) X(drop_side) X(drop_shares) \
-    X(drop_price) X(drop_known_reference) X(drop_unknown_reference) X(drop_excess) X(drop_orders_full) \
-    X(drop_levels_full) X(cleared) X(broken)
+#define BOOK_COUNTERS(X)                                                                                               \
+    X(COUNT, messages), X(COUNT, skipped), X(DROP_FRAME, drop_type), X(DROP_FRAME, drop_length),                       \
+        X(DROP_FRAME, drop_locate), X(DROP_FRAME, drop_directory), X(DROP_FRAME, drop_side),                           \
+        X(DROP_FRAME, drop_shares), X(DROP_FRAME, drop_price), X(DROP_FRAME, drop_known_reference),                    \
+        X(DROP_FRAME, drop_unknown_reference), X(DROP_FRAME, drop_excess), X(DROP_FRAME, drop_orders_full),            \
+        X(DROP_FRAME, drop_levels_full), X(COUNT, cleared), X(ALERT, broken)
 /* search_max: the slots that the longest search of an order has passed. */
-#define BOOK_LEVELS(X) X(orders_used) X(orders_max) X(whole) X(search_max)
-/* clang-format on */
+#define BOOK_LEVELS(X) X(LEVEL, orders_used), X(LEVEL, orders_max), X(LEVEL, whole), X(LEVEL, search_max)
 extern struct book_counters {
-    BOOK_COUNTERS(COUNTER_MEMBER)
+    uint64_t BOOK_COUNTERS(COUNTER_MEMBER);
 } book_counters;
 extern struct book_levels {
-    BOOK_LEVELS(COUNTER_MEMBER)
+    uint64_t BOOK_LEVELS(COUNTER_MEMBER);
 } book_levels;
 extern const struct counter_group book_counter_group, book_level_group;

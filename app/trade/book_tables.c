@@ -6,14 +6,10 @@
 struct book_state book;
 
 struct book_counters book_counters;
-#define ROW(name) COUNTER("book.", book_counters, name),
-static const struct counter counter_table[] = { BOOK_COUNTERS(ROW) };
-const struct counter_group book_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+const struct counter_group book_counter_group = COUNTER_GROUP("book.", "Order books", BOOK_COUNTERS, book_counters);
 
 struct book_levels book_levels;
-#define LEVEL_ROW(name) COUNTER("pool.book_", book_levels, name),
-static const struct counter level_table[] = { BOOK_LEVELS(LEVEL_ROW) };
-const struct counter_group book_level_group = { level_table, ARRAY_COUNT(level_table) };
+const struct counter_group book_level_group = COUNTER_GROUP("pool.book_", "Level of a pool", BOOK_LEVELS, book_levels);
 
 void book_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count, uint32_t order_count_max,
                uint64_t secret)

@@ -9,14 +9,12 @@
 struct ouch_state ouch;
 
 struct ouch_counters ouch_counters;
-#define ROW(name) COUNTER("ouch.", ouch_counters, name),
-static const struct counter counter_table[] = { OUCH_COUNTERS(ROW) };
-const struct counter_group ouch_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+const struct counter_group ouch_counter_group = COUNTER_GROUP("ouch.", "Orders and their responses (OUCH)",
+                                                              OUCH_COUNTERS, ouch_counters);
 
 struct ouch_levels ouch_levels;
-#define LEVEL_ROW(name) COUNTER("pool.orders_", ouch_levels, name),
-static const struct counter level_table[] = { OUCH_LEVELS(LEVEL_ROW) };
-const struct counter_group ouch_level_group = { level_table, ARRAY_COUNT(level_table) };
+const struct counter_group ouch_level_group = COUNTER_GROUP("pool.orders_", "Level of a pool", OUCH_LEVELS,
+                                                            ouch_levels);
 
 void ouch_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count)
 {

@@ -126,23 +126,24 @@ void ouch_warm(void);
 /* Asserts the invariant. */
 void ouch_check(void);
 
-/* clang-format off */
 /* The first three are sent. shares_ordered: over the day; slid: accepted at a better price; days: sessions that began
  * after an end of day. */
-#define OUCH_COUNTERS(X) \
-    X(entered) X(replaced) X(cancelled) X(accepted) X(executed) X(shares_ordered) X(shares_bought) X(shares_sold) \
-    X(slid) X(cancels) X(cancel_rejected) X(rejected) X(broken) X(adopted) X(never_arrived) X(others) X(days) \
-    X(drop_type) X(drop_length) X(drop_unknown_reference) X(drop_unknown_symbol) X(drop_state) X(drop_side) \
-    X(drop_shares) X(drop_price) X(drop_time_in_force) X(drop_excess) X(drop_full)
+#define OUCH_COUNTERS(X)                                                                                               \
+    X(COUNT, entered), X(COUNT, replaced), X(COUNT, cancelled), X(COUNT, accepted), X(COUNT, executed),                \
+        X(COUNT, shares_ordered), X(COUNT, shares_bought), X(COUNT, shares_sold), X(COUNT, slid), X(COUNT, cancels),   \
+        X(COUNT, cancel_rejected), X(COUNT, rejected), X(ALERT, broken), X(COUNT, adopted), X(COUNT, never_arrived),   \
+        X(COUNT, others), X(COUNT, days), X(DROP_FRAME, drop_type), X(DROP_FRAME, drop_length),                        \
+        X(DROP_FRAME, drop_unknown_reference), X(DROP_FRAME, drop_unknown_symbol), X(DROP_FRAME, drop_state),          \
+        X(DROP_FRAME, drop_side), X(DROP_FRAME, drop_shares), X(DROP_FRAME, drop_price),                               \
+        X(DROP_FRAME, drop_time_in_force), X(DROP_FRAME, drop_excess), X(DROP_FRAME, drop_full)
 /* `foreign`: the open orders of symbols that are not traded here. `sure` 0: a response has contradicted our knowledge.
  * `rejects`: in a row or within a second, the larger number. */
-#define OUCH_LEVELS(X) X(open) X(foreign) X(sure) X(next_reference) X(rejects)
-/* clang-format on */
+#define OUCH_LEVELS(X) X(LEVEL, open), X(LEVEL, foreign), X(LEVEL, sure), X(LEVEL, next_reference), X(LEVEL, rejects)
 extern struct ouch_counters {
-    OUCH_COUNTERS(COUNTER_MEMBER)
+    uint64_t OUCH_COUNTERS(COUNTER_MEMBER);
 } ouch_counters;
 extern struct ouch_levels {
-    OUCH_LEVELS(COUNTER_MEMBER)
+    uint64_t OUCH_LEVELS(COUNTER_MEMBER);
 } ouch_levels;
 extern const struct counter_group ouch_counter_group, ouch_level_group;
 

@@ -19,6 +19,7 @@
 #include "app/trade/risk.h"
 #include "app/trade/settings.h"
 #include "app/trade/strategy.h"
+#include "base/counters.h"
 #include "base/histogram.h"
 #include "base/hot_section.h"
 #include "net/transport.h"
@@ -30,13 +31,19 @@ enum {
     SHOWN_SAID_COUNT_MAX = 128,
 };
 
-/* clang-format off */
-#define TRADE_COUNTERS(X) \
-    X(turns) X(events) X(ticks) X(orders) X(waited) X(feed_losses) X(snapshots) X(doubts) X(stops_loss) \
-    X(stops_rejects) X(drop_stranger) X(drop_source) X(drop_snapshot) X(drop_kept_full)
+#define TRADE_COUNTERS(X)                                                                                              \
+    X(COUNT, turns), X(COUNT, events), X(COUNT, ticks), X(COUNT, orders), X(COUNT, waited), X(COUNT, feed_losses),     \
+        X(COUNT, snapshots), X(COUNT, doubts), X(COUNT, stops_loss), X(COUNT, stops_rejects),                          \
+        X(DROP_FRAME, drop_stranger), X(DROP_FRAME, drop_source), X(DROP_FRAME, drop_snapshot),                        \
+        X(DROP_FRAME, drop_kept_full)
 /* The first four are 0 or 1; profit and loss of the day in units of 0.0001, one of them 0. */
-#define TRADE_SWITCHES(X) X(stopped) X(feed_current) X(session_ready) X(market_open) X(profit) X(loss)
-/* clang-format on */
+#define TRADE_SWITCHES(X)                                                                                              \
+    X(LEVEL, stopped), X(LEVEL, feed_current), X(LEVEL, session_ready), X(LEVEL, market_open), X(LEVEL, profit),       \
+        X(LEVEL, loss)
+/* The reasons of rehearsal.refused_program. `unarmed`: no session, or orders are held back. `feed`: the feed is not
+ * current, or messages wait. `book`: no symbol has a price, or no book has room. `order`: a limit refused the order, or
+ * the order could not leave. */
+#define SHOWN_UNREHEARSED(X) X(COUNT, unarmed), X(COUNT, feed), X(COUNT, book), X(COUNT, order)
 
 extern struct trade {
     /* A tick touches the first lines. */
@@ -77,25 +84,18 @@ extern struct trade {
     const char *trouble; /* the reason at the latest look why orders stay back; NULL: none */
     uint64_t leaving_ns, next_poll_ns, next_reconsider_ns, ns_per_cycle_32;
     struct trade_counters {
-        TRADE_COUNTERS(COUNTER_MEMBER)
+        uint64_t TRADE_COUNTERS(COUNTER_MEMBER);
     } counters;
     uint64_t refused[RISK_VERDICT_COUNT];
     bool said[SHOWN_SAID_COUNT_MAX];
     struct {
-        TRADE_SWITCHES(COUNTER_MEMBER)
+        uint64_t TRADE_SWITCHES(COUNTER_MEMBER);
     } switches;
-    struct {
-        char names[SHOWN_VALUE_COUNT][SHOWN_NAME_BYTES];
-        uint64_t values[SHOWN_VALUE_COUNT];
-    } shown[SHOWN_COUNT_MAX];
+    uint64_t shown[SHOWN_COUNT_MAX][SHOWN_VALUE_COUNT];
 } trade;
 
-/* The reasons of rehearsal.refused_program. */
 extern struct shown_unrehearsed {
-    uint64_t unarmed; /* no session, or orders are held back */
-    uint64_t feed;    /* the feed is not current, or messages wait */
-    uint64_t book;    /* no symbol has a price, or no book has room */
-    uint64_t order;   /* a limit refused the order, or it could not leave */
+    uint64_t SHOWN_UNREHEARSED(COUNTER_MEMBER);
 } shown_unrehearsed;
 extern struct histogram shown_tick_to_order;
 
@@ -120,7 +120,7 @@ static inline bool trade_is_armed(void)
 void shown_register(void);
 /* Copies the best prices, the position and the open shares of the first symbols to where the page reads them. */
 void shown_refresh(void);
-/* Logs each thing that should not happen once, when it has happened first. */
+/* Logs each alert once, when it has risen first. */
 void shown_say_once(void);
 /* Returns the sum over all symbols, 2^61 at most. */
 int64_t shown_profit_of_day(void);

@@ -54,14 +54,13 @@ struct risk_order {
 };
 
 /* The limits in the order in which they are checked; each with the name of its counter. */
-/* clang-format off */
-#define RISK_LIMITS(X) \
-    X(STOPPED, stopped) X(FEED, feed) X(BOOK, book) X(MARKET, market) X(SESSION, session) X(PRICE, price) \
-    X(COLLAR, collar) X(SHARES, shares) X(NOTIONAL, notional) X(POSITION, position) X(SHORT, short) X(SELF, self) \
-    X(OPEN, open) X(RATE, rate) X(REPLACES, replaces) X(DAY_ORDERS, day_orders) X(DAY_SHARES, day_shares)
-#define RISK_VERDICT(verdict, name) RISK_##verdict,
-enum risk_verdict { RISK_PASSED, RISK_LIMITS(RISK_VERDICT) RISK_VERDICT_COUNT };
-/* clang-format on */
+#define RISK_LIMITS(X)                                                                                                 \
+    X(STOPPED, stopped), X(FEED, feed), X(BOOK, book), X(MARKET, market), X(SESSION, session), X(PRICE, price),        \
+        X(COLLAR, collar), X(SHARES, shares), X(NOTIONAL, notional), X(POSITION, position), X(SHORT, short),           \
+        X(SELF, self), X(OPEN, open), X(RATE, rate), X(REPLACES, replaces), X(DAY_ORDERS, day_orders),                 \
+        X(DAY_SHARES, day_shares)
+#define RISK_VERDICT(verdict, name) RISK_##verdict
+enum risk_verdict { RISK_PASSED, RISK_LIMITS(RISK_VERDICT), RISK_VERDICT_COUNT };
 
 /* Returns RISK_PASSED, or the first limit that the order breaks. The position is the worst that may come on the order's
  * side: all live orders of the side are executed, and this one. No order may meet a live one of our own. None leaves

@@ -10,30 +10,31 @@
 
 struct trade trade;
 
-#define ROW(name) COUNTER("trade.", trade.counters, name),
-static const struct counter counter_table[] = { TRADE_COUNTERS(ROW) };
-static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+static const struct counter_group counter_group = COUNTER_GROUP("trade.", "The trading program", TRADE_COUNTERS,
+                                                                trade.counters);
 
-#define REFUSED_ROW(verdict, name) { "risk.refused_" #name, &trade.refused[RISK_##verdict] },
-static const struct counter refused_table[] = { RISK_LIMITS(REFUSED_ROW) };
-static const struct counter_group refused_group = { refused_table, ARRAY_COUNT(refused_table) };
+#define REFUSED_ROW(verdict, name) COUNTER_ROW(ALERT, name)
+#define REFUSED(X)                 RISK_LIMITS(REFUSED_ROW)
+static const struct counter_group refused_group = COUNTER_GROUP("risk.refused_", "Orders that a limit has refused",
+                                                                REFUSED, trade.refused[RISK_PASSED + 1]);
 
-#define SWITCH_ROW(name) COUNTER("pool.trade_", trade.switches, name),
-static const struct counter switch_table[] = { TRADE_SWITCHES(SWITCH_ROW) };
-static const struct counter_group switch_group = { switch_table, ARRAY_COUNT(switch_table) };
+static const struct counter_group switch_group = COUNTER_GROUP("pool.trade_", "Level of a pool", TRADE_SWITCHES,
+                                                               trade.switches);
 
 struct shown_unrehearsed shown_unrehearsed;
-static const struct counter unrehearsed_table[] = {
-    COUNTER("rehearsal.refused_", shown_unrehearsed, unarmed),
-    COUNTER("rehearsal.refused_", shown_unrehearsed, feed),
-    COUNTER("rehearsal.refused_", shown_unrehearsed, book),
-    COUNTER("rehearsal.refused_", shown_unrehearsed, order),
-};
-static const struct counter_group unrehearsed_group = { unrehearsed_table, ARRAY_COUNT(unrehearsed_table) };
+static const struct counter_group unrehearsed_group = COUNTER_GROUP("rehearsal.refused_", "See docs/status.md",
+                                                                    SHOWN_UNREHEARSED, shown_unrehearsed);
 
 struct histogram shown_tick_to_order;
-static struct counter shown_table[SHOWN_COUNT_MAX * SHOWN_VALUE_COUNT];
-static struct counter_group shown_group = { shown_table, 0 };
+
+static const char market_help[] = "The best prices and our position, by symbol";
+#define MARKET(name)                                                                                                   \
+    {                                                                                                                  \
+        "market_" #name, market_help, "symbol", "", "." #name, COUNTER_LEVEL                                           \
+    }
+static const struct counter_metric market_metrics[SHOWN_VALUE_COUNT] = {
+    MARKET(bid), MARKET(ask), MARKET(last), MARKET(long), MARKET(short), MARKET(open_buy), MARKET(open_sell),
+};
 
 /* Returns the profit of a symbol since the session began, in units of 0.0001: cash, and the position at the last price
  * that was heard. A snapshot or a broken trade may have taken that price out of the book. Shares that were held before
@@ -82,7 +83,7 @@ void shown_refresh(void)
             own->open_shares[BOOK_BUY],
             own->open_shares[BOOK_SELL],
         };
-        memcpy(trade.shown[i].values, values, sizeof values);
+        memcpy(trade.shown[i], values, sizeof values);
     }
     trade.switches.stopped = trade.stopped;
     trade.switches.feed_current = trade.feed_heard && mold_is_current();
@@ -93,21 +94,23 @@ void shown_refresh(void)
     trade.switches.loss = profit < 0 ? (uint64_t)-profit : 0;
 }
 
-static void register_shown(void)
+static void register_market(void)
 {
-    static const char *const values[SHOWN_VALUE_COUNT] = { "bid",   "ask",      "last",     "long",
-                                                           "short", "open_buy", "open_sell" };
-    shown_group.count = 0;
+    static char names[SHOWN_COUNT_MAX * SHOWN_VALUE_COUNT][SHOWN_NAME_BYTES];
+    static struct counter table[ARRAY_COUNT(names)];
+    size_t count = 0;
     for (uint32_t i = 0; i < min_u32(trade_settings.symbol_count, SHOWN_COUNT_MAX); i++)
-        for (uint32_t k = 0; k < SHOWN_VALUE_COUNT; k++) {
-            char *name = trade.shown[i].names[k];
+        for (uint32_t k = 0; k < SHOWN_VALUE_COUNT; k++, count++) {
+            ASSERT(count < ARRAY_COUNT(names));
             int bytes = ITCH_STOCK_BYTES;
             while (trade_settings.symbols[i][bytes - 1] == ' ')
                 bytes--;
-            format(name, SHOWN_NAME_BYTES, "market.%.*s.%s", bytes, (const char *)trade_settings.symbols[i], values[k]);
-            shown_table[shown_group.count++] = (struct counter){ name, &trade.shown[i].values[k] };
+            format(names[count], SHOWN_NAME_BYTES, "%.*s%s", bytes, (const char *)trade_settings.symbols[i],
+                   market_metrics[k].tail);
+            table[count] = (struct counter){ names[count], COUNTER_LABELLED + k };
         }
-    ASSERT(shown_group.count <= ARRAY_COUNT(shown_table));
+    stats_add_counters(&(struct counter_group){ "market.", market_help, table, trade.shown[0], count, market_metrics,
+                                                SHOWN_VALUE_COUNT });
 }
 
 static const struct counter_group *const watched_groups[] = { &book_counter_group, &mold_counter_group,
@@ -118,30 +121,27 @@ void shown_register(void)
 {
     histogram_clear(&shown_tick_to_order);
     stats_add_histogram("trade.tick_to_order", &shown_tick_to_order);
-    register_shown();
     for (size_t i = 0; i < ARRAY_COUNT(watched_groups); i++)
         stats_add_counters(watched_groups[i]);
     stats_add_counters(&book_level_group);
     stats_add_counters(&ouch_level_group);
     stats_add_counters(&switch_group);
     stats_add_counters(&unrehearsed_group);
-    stats_add_counters(&shown_group);
+    register_market();
     stats_set_ways("seen_to_decided_ns decided_to_published_ns published_to_kicked_ns");
     trace.fine = true;
 }
 
 void shown_say_once(void)
 {
-    static const char *const words[] = { "drop_", "refused_", "new_sessions", "backwards", "broken", "lost" };
     bool *said = trade.said;
     for (size_t i = 0; i < ARRAY_COUNT(watched_groups); i++)
         for (size_t k = 0; k < watched_groups[i]->count; k++, said++) {
-            const struct counter *c = &watched_groups[i]->counters[k];
+            const struct counter_group *group = watched_groups[i];
             ASSERT(said < trade.said + SHOWN_SAID_COUNT_MAX);
-            for (size_t word = 0; *c->value != 0 && !*said && word < ARRAY_COUNT(words); word++)
-                if (strstr(c->name, words[word]) != NULL)
-                    log_line("trade: %s has risen to %llu; from now on it is counted and not logged", c->name,
-                             (unsigned long long)*c->value);
-            *said = *c->value != 0;
+            if (group->values[k] != 0 && !*said && counter_is_alert(group->counters[k].kind))
+                log_line("trade: %s%s has risen to %llu; from now on it is counted and not logged", group->prefix,
+                         group->counters[k].name, (unsigned long long)group->values[k]);
+            *said = group->values[k] != 0;
         }
 }

@@ -575,28 +575,7 @@ void virtio_net_levels(struct netdev *device)
     virtio_net_counters.tx_buffers_free = net->tx_free_count;
 }
 
-struct counter_group virtio_net_counter_group(void)
-{
-    static const struct counter table[] = {
-        COUNTER("virtio_net.", virtio_net_counters, rx_frames),
-        COUNTER("virtio_net.", virtio_net_counters, tx_frames),
-        COUNTER("virtio_net.", virtio_net_counters, rx_kicks),
-        COUNTER("virtio_net.", virtio_net_counters, tx_kicks),
-        COUNTER("virtio_net.", virtio_net_counters, rx_rekicks),
-        COUNTER("virtio_net.", virtio_net_counters, tx_rekicks),
-        COUNTER("virtio_net.", virtio_net_counters, state_exits),
-        COUNTER("virtio_net.", virtio_net_counters, tx_ring_full),
-        COUNTER("virtio_net.", virtio_net_counters, tx_still_held),
-        COUNTER("virtio_net.", virtio_net_counters, tx_no_buffer),
-        COUNTER("virtio_net.", virtio_net_counters, tx_stalled_seconds),
-        COUNTER("virtio_net.", virtio_net_counters, rx_merged),
-        COUNTER("virtio_net.", virtio_net_counters, rx_drop_short),
-        COUNTER("virtio_net.", virtio_net_counters, rx_drop_long),
-        COUNTER("virtio_net.", virtio_net_counters, rx_drop_bad_merge),
-        COUNTER("virtio_net.", virtio_net_counters, announcements),
-        COUNTER("virtio_net.", virtio_net_counters, group_tables),
-        COUNTER("pool.", virtio_net_counters, rx_buffers_free),
-        COUNTER("pool.", virtio_net_counters, tx_buffers_free),
-    };
-    return (struct counter_group){ table, ARRAY_COUNT(table) };
-}
+const struct counter_group virtio_net_counter_group = COUNTER_GROUP("virtio_net.", "Network device",
+                                                                    VIRTIO_NET_COUNTERS, virtio_net_counters);
+const struct counter_group virtio_net_level_group = COUNTER_GROUP("pool.", "Level of a pool", VIRTIO_NET_LEVELS,
+                                                                  virtio_net_counters.rx_buffers_free);

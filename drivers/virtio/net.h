@@ -163,26 +163,33 @@ void virtio_net_check(const struct virtio_net *net);
  * device wants a notification: it does after it has run dry, and hardly ever else. */
 bool virtio_net_rx_post(struct virtio_net *net);
 
-/* All devices of a program count together; there is one in practice. */
-struct virtio_net_counters {
-    uint64_t rx_frames, tx_frames;
-    uint64_t rx_kicks, tx_kicks;               /* notifications; each is a VM exit */
-    uint64_t rx_rekicks, tx_rekicks;           /* kicks among them that repaired a missed one */
-    uint64_t state_exits;                      /* other VM exits after init: link and status reads */
-    uint64_t tx_ring_full;                     /* tx_publish found no slot */
-    uint64_t tx_still_held;                    /* tx_publish of a buffer that the device still holds */
-    uint64_t tx_no_buffer;                     /* tx_acquire found none */
-    uint64_t tx_stalled_seconds;               /* calls of virtio_net_levels in a row that saw it send nothing */
-    uint64_t rx_merged;                        /* frames that came in several buffers, and were put together */
-    uint64_t rx_drop_short;                    /* less than virtio's header and an Ethernet header */
-    uint64_t rx_drop_long;                     /* more than NETDEV_FRAME_BYTES_MAX, or than the buffer holds */
-    uint64_t rx_drop_bad_merge;                /* several buffers that together are too short or too long */
-    uint64_t announcements;                    /* asked for by the device, after a migration */
-    uint64_t group_tables;                     /* given to the device's filter */
-    uint64_t rx_buffers_free, tx_buffers_free; /* as virtio_net_levels saw them last */
-};
-extern struct virtio_net_counters virtio_net_counters;
-struct counter_group virtio_net_counter_group(void);
+/* All devices of a program count together; there is one in practice.
+ *
+ *     rx_kicks, tx_kicks      notifications; each is a VM exit
+ *     rx_rekicks, tx_rekicks  kicks among them that repaired a missed one
+ *     state_exits             other VM exits after init: link and status reads
+ *     tx_ring_full            tx_publish found no slot
+ *     tx_still_held           tx_publish of a buffer that the device still holds
+ *     tx_no_buffer            tx_acquire found none
+ *     tx_stalled_seconds      calls of virtio_net_levels in a row that saw the device send nothing
+ *     rx_merged               frames that came in several buffers, and were put together
+ *     rx_drop_short           less than virtio's header and an Ethernet header
+ *     rx_drop_long            more than NETDEV_FRAME_BYTES_MAX, or than the buffer holds
+ *     rx_drop_bad_merge       several buffers that together are too short or too long
+ *     announcements           asked for by the device, after a migration
+ *     group_tables            given to the device's filter */
+#define VIRTIO_NET_COUNTERS(X)                                                                                         \
+    X(COUNT, rx_frames), X(COUNT, tx_frames), X(COUNT, rx_kicks), X(COUNT, tx_kicks), X(COUNT, rx_rekicks),            \
+        X(COUNT, tx_rekicks), X(COUNT, state_exits), X(COUNT, tx_ring_full), X(COUNT, tx_still_held),                  \
+        X(COUNT, tx_no_buffer), X(LEVEL, tx_stalled_seconds), X(COUNT, rx_merged), X(DROP_FRAME, rx_drop_short),       \
+        X(DROP_FRAME, rx_drop_long), X(DROP_FRAME, rx_drop_bad_merge), X(COUNT, announcements), X(COUNT, group_tables)
+/* As virtio_net_levels saw them last. */
+#define VIRTIO_NET_LEVELS(X) X(LEVEL, rx_buffers_free), X(LEVEL, tx_buffers_free)
+extern struct virtio_net_counters {
+    uint64_t VIRTIO_NET_COUNTERS(COUNTER_MEMBER);
+    uint64_t VIRTIO_NET_LEVELS(COUNTER_MEMBER);
+} virtio_net_counters;
+extern const struct counter_group virtio_net_counter_group, virtio_net_level_group;
 
 /* Counts the buffers that neither the device nor the stack holds, and how long the device has sent nothing of what it
  * was given. Call once a second. */

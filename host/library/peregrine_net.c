@@ -164,19 +164,19 @@ void pnet_run_timers(struct pnet *net)
 
 int pnet_counter(struct pnet *net, size_t index, const char **name, uint64_t *value)
 {
-    static const char *const names[] = {
-#define NAME(module, counter) #module "." #counter,
-        NET_COUNTERS(NAME)
-#undef NAME
-    };
+    static char names[sizeof(struct net_counters) / sizeof(uint64_t)][COUNTER_PATH_BYTES];
     if (net == NULL)
         return -EINVAL;
     if (name == NULL || value == NULL)
         return -EFAULT;
     if (index >= ARRAY_COUNT(names))
         return -ENOENT;
-    ASSERT(names[index] != NULL);
+    size_t row = index, module = 0;
+    struct counter_group group = net_counter_group(&net->stack->ip.counters, module);
+    for (; row >= group.count; group = net_counter_group(&net->stack->ip.counters, ++module))
+        row -= group.count;
+    snprintf(names[index], COUNTER_PATH_BYTES, "%s%s", group.prefix, group.counters[row].name);
     *name = names[index];
-    *value = ((const uint64_t *)&net->stack->ip.counters)[index];
+    *value = group.values[row];
     return 0;
 }

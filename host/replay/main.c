@@ -363,12 +363,8 @@ static enum program_verdict run(void)
 
 static void find_counters(void)
 {
-    struct counter counter;
-    for (size_t i = 0; stats_counter(NULL, i, &counter); i++)
-        if (!strcmp(counter.name, "pool.trade_profit"))
-            replay.profit = counter.value;
-        else if (!strcmp(counter.name, "pool.trade_loss"))
-            replay.loss = counter.value;
+    replay.profit = stats_find(NULL, "pool.trade_profit");
+    replay.loss = stats_find(NULL, "pool.trade_loss");
     ASSERT(replay.profit != NULL && replay.loss != NULL);
 }
 
@@ -392,7 +388,8 @@ static const char *unheard(void)
 
 static void print_end(enum program_verdict verdict)
 {
-    struct counter counter;
+    struct counter_group counter;
+    char path[COUNTER_PATH_BYTES];
     const char *end = interrupted ? "interrupted" : verdict == PROGRAM_ON ? "recording" : service_verdict_name(verdict);
     report_profit((int64_t)*replay.profit - (int64_t)*replay.loss, replay.now_ns, true);
     printf("{\"event\":\"end\",\"end\":\"%s\",\"format\":\"%s\",\"from\":%llu,\"until\":%llu", end, recording.format,
@@ -404,11 +401,11 @@ static void print_end(enum program_verdict verdict)
                (unsigned long long)recorded.replayed, (unsigned long long)recorded.same);
     printf(",\"statistics\":{");
     for (size_t i = 0; stats_counter(NULL, i, &counter); i++) {
-        ASSERT(counter.name != NULL);
         printf("%s\"", i > 0 ? "," : "");
-        for (const char *c = counter.name; *c != '\0'; c++)
+        snprintf(path, sizeof path, "%s%s", counter.prefix, counter.counters->name);
+        for (const char *c = path; *c != '\0'; c++)
             printf(*c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
-        printf("\":%llu", (unsigned long long)*counter.value);
+        printf("\":%llu", (unsigned long long)*counter.values);
     }
     puts("}}");
 }

@@ -26,15 +26,12 @@ static bool fired;
 static const uint64_t *progress = &(const uint64_t){ 0 };
 
 /* Written by the CPU that checks. */
+#define WATCHDOG_COUNTERS(X) X(LEVEL, timeout_ns), X(LEVEL, checks), X(LEVEL, age_ns)
 static struct {
-    uint64_t timeout_ns, checks, age_ns;
+    uint64_t WATCHDOG_COUNTERS(COUNTER_MEMBER);
 } watchdog_counters;
-static const struct counter watchdog_counter_table[] = {
-    COUNTER("watchdog.", watchdog_counters, timeout_ns),
-    COUNTER("watchdog.", watchdog_counters, checks),
-    COUNTER("watchdog.", watchdog_counters, age_ns),
-};
-const struct counter_group watchdog_counter_group = { watchdog_counter_table, ARRAY_COUNT(watchdog_counter_table) };
+const struct counter_group watchdog_counter_group = COUNTER_GROUP("watchdog.", "Watchdog", WATCHDOG_COUNTERS,
+                                                                  watchdog_counters);
 
 bool watchdog_has_fired(void) { return __atomic_load_n(&fired, __ATOMIC_ACQUIRE); }
 

@@ -30,15 +30,12 @@ static struct {
     uint64_t tsc_ns, count, ticks; /* the PM timer: its last reading, and all its ticks so far */
 } reference;
 
+/* The TSC's clock against the reference, since the start. */
+#define WALL_COUNTERS(X) X(LEVEL, compared_ns), X(LEVEL, ahead_ns), X(LEVEL, behind_ns)
 static struct {
-    uint64_t compared_ns, ahead_ns, behind_ns; /* the TSC's clock against the reference, since the start */
+    uint64_t WALL_COUNTERS(COUNTER_MEMBER);
 } wall_counters;
-static const struct counter wall_counter_table[] = {
-    COUNTER("clock.", wall_counters, compared_ns),
-    COUNTER("clock.", wall_counters, ahead_ns),
-    COUNTER("clock.", wall_counters, behind_ns),
-};
-const struct counter_group wall_clock_counter_group = { wall_counter_table, ARRAY_COUNT(wall_counter_table) };
+const struct counter_group wall_clock_counter_group = COUNTER_GROUP("clock.", "Clocks", WALL_COUNTERS, wall_counters);
 
 static uint8_t rtc_port_read(uint8_t index)
 {

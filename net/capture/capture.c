@@ -21,6 +21,7 @@
 #include "base/assert.h"
 #include "base/broadcast_ring.h"
 #include "base/bytes.h"
+#include "base/format.h"
 
 enum {
     ETHERNET_BYTES = 14,
@@ -28,7 +29,7 @@ enum {
     BITS = 64, /* in a word of `sent_waits` */
 };
 
-/* A record of the ring: the stamp, the counter's name, the lengths; then the bytes. */
+/* A record of the ring: the stamp, where the counter's name lies, the lengths; then the bytes. */
 enum { WORD_STAMP, WORD_DROPPED, WORD_LENGTHS };
 static_assert((int)CAPTURE_HEAD_WORDS == (int)WORD_LENGTHS + 1, "the bytes follow the head");
 enum { LENGTHS_KEPT_SHIFT = 16, LENGTHS_SENT_SHIFT = 32 };
@@ -43,6 +44,11 @@ struct waiting {
     bool copied;
 };
 
+/* A watched counter's: two parts of its path. */
+struct name {
+    const char *prefix, *name;
+};
+
 static struct {
     struct capture_config config; /* `bytes` 0: no capture */
     const struct netdev_ops *below;
@@ -55,7 +61,7 @@ static struct {
     struct waiting sent[NETDEV_TX_BUFFER_COUNT]; /* by the buffer's index */
     uint32_t counter_count;
     const uint64_t *values[CAPTURE_COUNTERS_MAX];
-    const char *names[CAPTURE_COUNTERS_MAX];
+    struct name names[CAPTURE_COUNTERS_MAX];
     uint64_t counted[CAPTURE_COUNTERS_MAX], counted_sum; /* the values when they were last looked at */
 } capture;
 
@@ -70,7 +76,7 @@ size_t capture_memory_bytes(uint32_t bytes, uint32_t frames)
     return broadcast_bytes(frames, record_words_of(bytes));
 }
 
-static void copy(const struct waiting *frame, bool sent, const char *dropped)
+static void copy(const struct waiting *frame, bool sent, const struct name *dropped)
 {
     uint64_t *words = broadcast_write_begin(&capture.ring, frame->number);
     if (!words)
@@ -93,34 +99,26 @@ static void copy(const struct waiting *frame, bool sent, const char *dropped)
 
 /* ---- drops ---- */
 
-/* Returns true for a name with the word "drop": "ipv4.rx_drop_short", "control.drop_mac", "lwip.tcp.drop". Drops of
- * queues ("dropped_expired"), of sent frames, and after a time-out, are no drops of the frame that has just come. An
- * older datagram that gives way to a fragment ("fragment_full") is no drop of the fragment. */
-static bool is_drop_of_frame(const char *name)
+void capture_watch(const struct counter_group *group)
 {
-    const char *at = strstr(name, "drop");
-    return at && at != name && (at[-1] == '.' || at[-1] == '_') && (at[4] == '_' || at[4] == '\0')
-           && !strstr(name, ".tx_") && !strstr(name, "timeout") && !strstr(name, "fragment_full");
-}
-
-void capture_watch(const struct counter *counter)
-{
-    ASSERT(counter->name != NULL && counter->value != NULL);
-    if (capture.config.bytes == 0 || !is_drop_of_frame(counter->name))
-        return;
-    ASSERT(capture.counter_count < CAPTURE_COUNTERS_MAX);
-    uint32_t i = capture.counter_count++;
-    capture.names[i] = counter->name;
-    capture.values[i] = counter->value;
-    capture.counted[i] = *counter->value;
-    capture.counted_sum += *counter->value;
+    ASSERT(group->values != NULL);
+    for (size_t k = 0; k < group->count && capture.config.bytes != 0; k++) {
+        if (group->counters[k].kind != COUNTER_DROP_FRAME)
+            continue;
+        ASSERT(capture.counter_count < CAPTURE_COUNTERS_MAX);
+        uint32_t i = capture.counter_count++;
+        capture.names[i] = (struct name){ group->prefix, group->counters[k].name };
+        capture.values[i] = &group->values[k];
+        capture.counted[i] = group->values[k];
+        capture.counted_sum += group->values[k];
+    }
 }
 
 /* Returns the name of the first counter that has risen since the last call, or NULL. Counters only rise, so their sum
  * says if one has. */
-static const char *drop_find(void)
+static const struct name *drop_find(void)
 {
-    const char *name = NULL;
+    const struct name *name = NULL;
     uint64_t sum = 0;
     ASSERT(capture.counter_count <= CAPTURE_COUNTERS_MAX);
     if (capture.config.refresh)
@@ -131,7 +129,7 @@ static const char *drop_find(void)
         return NULL;
     capture.counted_sum = sum;
     for (uint32_t i = capture.counter_count; i-- > 0;) {
-        name = *capture.values[i] != capture.counted[i] ? capture.names[i] : name;
+        name = *capture.values[i] != capture.counted[i] ? &capture.names[i] : name;
         capture.counted[i] = *capture.values[i];
     }
     return name;
@@ -165,7 +163,7 @@ static void rx_release(struct netdev *device, const struct frame *frame)
         i--;
     ASSERT(i > 0);
     struct waiting *waiting = &capture.received[i - 1];
-    const char *dropped = drop_find();
+    const struct name *dropped = drop_find();
     if (!waiting->copied)
         copy(waiting, false, dropped);
     else if (dropped)
@@ -306,7 +304,10 @@ bool capture_read(uint64_t number, struct capture_frame *frame)
     uint64_t lengths = frame->words[WORD_LENGTHS];
     frame->number = number;
     frame->stamp_ns = frame->words[WORD_STAMP];
-    frame->dropped = (const char *)(uintptr_t)frame->words[WORD_DROPPED];
+    const struct name *dropped = (const struct name *)(uintptr_t)frame->words[WORD_DROPPED];
+    frame->dropped[0] = '\0';
+    if (dropped)
+        format(frame->dropped, sizeof frame->dropped, "%s%s", dropped->prefix, dropped->name);
     frame->frame_bytes = (uint16_t)lengths;
     frame->kept_bytes = (uint16_t)(lengths >> LENGTHS_KEPT_SHIFT);
     frame->sent = (lengths >> LENGTHS_SENT_SHIFT & 1) != 0;

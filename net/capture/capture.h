@@ -39,7 +39,7 @@ struct capture_config {
 /* A frame as it was kept. */
 struct capture_frame {
     uint64_t number, stamp_ns;
-    const char *dropped; /* the counter that rose while the stack had the frame; NULL: none */
+    char dropped[COUNTER_PATH_BYTES]; /* the counter that rose while the stack had the frame; empty: none */
     uint16_t frame_bytes, kept_bytes;
     bool sent;                         /* by us; else received */
     uint64_t words[CAPTURE_WORDS_MAX]; /* the bytes follow CAPTURE_HEAD_WORDS */
@@ -59,8 +59,8 @@ void capture_init(const struct capture_config *config);
  * been brought up in the same struct. Does nothing if there is no capture. */
 void capture_attach(struct netdev *device);
 
-/* Watches a counter, if its name is that of received frames dropped at their arrival. At most CAPTURE_COUNTERS_MAX. */
-void capture_watch(const struct counter *counter);
+/* Watches a group's counters of received frames dropped at their arrival. At most CAPTURE_COUNTERS_MAX. */
+void capture_watch(const struct counter_group *group);
 
 /* Leaves out all frames that are sent from now on, or keeps them again. A reader's own frames would drive out those
  * that it wants. */

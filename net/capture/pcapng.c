@@ -102,8 +102,8 @@ static size_t packet(const struct capture_frame *frame, uint8_t block[PCAPNG_BLO
     uint8_t flags[4];
     store_le32(flags, frame->sent ? FLAGS_OUTBOUND : FLAGS_INBOUND);
     at = put_option(at, EPB_FLAGS, flags, sizeof flags);
-    if (frame->dropped)
-        at = put_option(at, OPT_COMMENT, frame->dropped, min_size(strlen(frame->dropped), PCAPNG_COMMENT_BYTES_MAX));
+    if (frame->dropped[0] != '\0')
+        at = put_option(at, OPT_COMMENT, frame->dropped, strlen(frame->dropped));
     return block_end(block, at);
 }
 

@@ -18,42 +18,19 @@ static const uint32_t retry_seconds_first = 1, retry_seconds_max = 64;
 static const uint32_t request_tries_max = 4;  /* 1 + 2 + 4 + 8 s without an answer: ask anybody again */
 static const uint32_t renew_seconds_min = 60; /* RFC 2131 §4.4.5 */
 
+#define DHCP_COUNTERS(X)                                                                                               \
+    X(COUNT, tx_discover), X(COUNT, tx_request), X(COUNT, tx_renew), X(COUNT, tx_rebind), X(COUNT, rx_offer),          \
+        X(COUNT, rx_ack), X(COUNT, rx_nak), X(COUNT, leases), X(COUNT, leases_ended),                                  \
+        X(DROP_FRAME, rx_drop_truncated), X(DROP_FRAME, rx_drop_not_reply), X(DROP_FRAME, rx_drop_hardware),           \
+        X(DROP_FRAME, rx_drop_xid), X(DROP_FRAME, rx_drop_mac), X(DROP_FRAME, rx_drop_cookie),                         \
+        X(DROP_FRAME, rx_drop_bad_option), X(DROP_FRAME, rx_drop_no_type), X(DROP_FRAME, rx_drop_type),                \
+        X(DROP_FRAME, rx_drop_state), X(DROP_FRAME, rx_drop_no_server), X(DROP_FRAME, rx_drop_other_server),           \
+        X(DROP_FRAME, rx_drop_address), X(DROP_FRAME, rx_drop_no_lease), X(COUNT, rx_ignored_option),                  \
+        X(COUNT, rx_routes_left_out)
 static struct dhcp_counters {
-    uint64_t tx_discover, tx_request, tx_renew, tx_rebind;
-    uint64_t rx_offer, rx_ack, rx_nak, leases, leases_ended;
-    uint64_t rx_drop_truncated, rx_drop_not_reply, rx_drop_hardware, rx_drop_xid, rx_drop_mac, rx_drop_cookie;
-    uint64_t rx_drop_bad_option, rx_drop_no_type, rx_drop_type, rx_drop_state, rx_drop_no_server, rx_drop_other_server;
-    uint64_t rx_drop_address, rx_drop_no_lease, rx_ignored_option, rx_routes_left_out;
+    uint64_t DHCP_COUNTERS(COUNTER_MEMBER);
 } dhcp_counters;
-
-static const struct counter dhcp_counter_table[] = {
-    COUNTER("dhcp.", dhcp_counters, tx_discover),
-    COUNTER("dhcp.", dhcp_counters, tx_request),
-    COUNTER("dhcp.", dhcp_counters, tx_renew),
-    COUNTER("dhcp.", dhcp_counters, tx_rebind),
-    COUNTER("dhcp.", dhcp_counters, rx_offer),
-    COUNTER("dhcp.", dhcp_counters, rx_ack),
-    COUNTER("dhcp.", dhcp_counters, rx_nak),
-    COUNTER("dhcp.", dhcp_counters, leases),
-    COUNTER("dhcp.", dhcp_counters, leases_ended),
-    COUNTER("dhcp.", dhcp_counters, rx_drop_truncated),
-    COUNTER("dhcp.", dhcp_counters, rx_drop_not_reply),
-    COUNTER("dhcp.", dhcp_counters, rx_drop_hardware),
-    COUNTER("dhcp.", dhcp_counters, rx_drop_xid),
-    COUNTER("dhcp.", dhcp_counters, rx_drop_mac),
-    COUNTER("dhcp.", dhcp_counters, rx_drop_cookie),
-    COUNTER("dhcp.", dhcp_counters, rx_drop_bad_option),
-    COUNTER("dhcp.", dhcp_counters, rx_drop_no_type),
-    COUNTER("dhcp.", dhcp_counters, rx_drop_type),
-    COUNTER("dhcp.", dhcp_counters, rx_drop_state),
-    COUNTER("dhcp.", dhcp_counters, rx_drop_no_server),
-    COUNTER("dhcp.", dhcp_counters, rx_drop_other_server),
-    COUNTER("dhcp.", dhcp_counters, rx_drop_address),
-    COUNTER("dhcp.", dhcp_counters, rx_drop_no_lease),
-    COUNTER("dhcp.", dhcp_counters, rx_ignored_option),
-    COUNTER("dhcp.", dhcp_counters, rx_routes_left_out),
-};
-const struct counter_group dhcp_counter_group = { dhcp_counter_table, ARRAY_COUNT(dhcp_counter_table) };
+const struct counter_group dhcp_counter_group = COUNTER_GROUP("dhcp.", "DHCP client", DHCP_COUNTERS, dhcp_counters);
 
 /* The options that hold a number. Each may come in pieces, which are put together: RFC 3396. */
 enum number {

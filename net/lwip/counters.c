@@ -12,81 +12,34 @@
 
 struct port_counters port_counters;
 
-static const struct counter port_table[] = {
-    COUNTER("lwip.", port_counters, rx_frames),
-    COUNTER("lwip.", port_counters, rx_arp_answers),
-    COUNTER("lwip.", port_counters, rx_copied),
-    COUNTER("lwip.", port_counters, rx_drop_truncated),
-    COUNTER("lwip.", port_counters, rx_drop_other_mac),
-    COUNTER("lwip.", port_counters, rx_drop_vlan),
-    COUNTER("lwip.", port_counters, rx_drop_bad_arp_sender),
-    COUNTER("lwip.", port_counters, rx_drop_no_pbuf),
-    COUNTER("lwip.", port_counters, tx_frames),
-    COUNTER("lwip.", port_counters, tx_drop_no_buffer),
-    COUNTER("lwip.", port_counters, tx_drop_oversize),
-    COUNTER("lwip.", port_counters, tx_drop_icmp_forbidden),
-    COUNTER("lwip.", port_counters, tx_drop_icmp_rate),
-    COUNTER("lwip.", port_counters, udp_drop_oversize),
-    COUNTER("lwip.", port_counters, accept_drop_no_connection),
-    COUNTER("lwip.", port_counters, network_drop_bad_mtu),
-    COUNTER("lwip.", port_counters, events_max),
-};
-
 /* One protocol of lwIP's: lwip/stats.h, struct stats_proto. */
+#define PROTOCOL_COUNTERS(X)                                                                                           \
+    X(COUNT, xmit), X(COUNT, recv), X(DROP_FRAME, drop), X(COUNT, chkerr), X(COUNT, lenerr), X(COUNT, memerr),         \
+        X(COUNT, rterr), X(COUNT, proterr), X(COUNT, opterr), X(COUNT, err)
 struct protocol {
-    uint64_t xmit, recv, drop, chkerr, lenerr, memerr, rterr, proterr, opterr, err;
+    uint64_t PROTOCOL_COUNTERS(COUNTER_MEMBER);
 };
 static struct protocol etharp, ip, ip_frag, icmp, igmp, udp, tcp;
 
-#define PROTOCOL_COUNTERS(name)                                                                                        \
-    COUNTER("lwip." #name ".", name, xmit), COUNTER("lwip." #name ".", name, recv),                                    \
-        COUNTER("lwip." #name ".", name, drop), COUNTER("lwip." #name ".", name, chkerr),                              \
-        COUNTER("lwip." #name ".", name, lenerr), COUNTER("lwip." #name ".", name, memerr),                            \
-        COUNTER("lwip." #name ".", name, rterr), COUNTER("lwip." #name ".", name, proterr),                            \
-        COUNTER("lwip." #name ".", name, opterr), COUNTER("lwip." #name ".", name, err)
-
-static const struct counter protocol_table[] = {
-    PROTOCOL_COUNTERS(etharp), PROTOCOL_COUNTERS(ip),  PROTOCOL_COUNTERS(ip_frag), PROTOCOL_COUNTERS(icmp),
-    PROTOCOL_COUNTERS(igmp),   PROTOCOL_COUNTERS(udp), PROTOCOL_COUNTERS(tcp),
-};
-
+#define COPY(kind, name) .name = from->name
 static void protocol_copy(struct protocol *to, const struct stats_proto *from)
 {
     ASSERT(from != NULL);
-    *to = (struct protocol){
-        .xmit = from->xmit,
-        .recv = from->recv,
-        .drop = from->drop,
-        .chkerr = from->chkerr,
-        .lenerr = from->lenerr,
-        .memerr = from->memerr,
-        .rterr = from->rterr,
-        .proterr = from->proterr,
-        .opterr = from->opterr,
-        .err = from->err,
-    };
+    *to = (struct protocol){ PROTOCOL_COUNTERS(COPY) };
 }
 
 /* One of lwIP's pools: elements in use, the most ever in use, and how often none was free. */
+#define POOL_LEVELS(X) X(LEVEL, used), X(LEVEL, max), X(LEVEL, err)
 struct pool {
-    uint64_t used, max, err;
+    uint64_t POOL_LEVELS(COUNTER_MEMBER);
 };
 static struct pool heap, tcp_pcbs, tcp_segs, pbufs, frame_copies, udp_pcbs;
-
-#define POOL_COUNTERS(name)                                                                                            \
-    COUNTER("lwip.pool." #name ".", name, used), COUNTER("lwip.pool." #name ".", name, max),                           \
-        COUNTER("lwip.pool." #name ".", name, err)
-
-static const struct counter pool_table[] = {
-    POOL_COUNTERS(heap),  POOL_COUNTERS(tcp_pcbs),     POOL_COUNTERS(tcp_segs),
-    POOL_COUNTERS(pbufs), POOL_COUNTERS(frame_copies), POOL_COUNTERS(udp_pcbs),
-};
 
 static void pool_copy(struct pool *to, const struct stats_mem *from)
 {
     ASSERT(from != NULL);
     ASSERT(from->used <= from->max);
-    *to = (struct pool){ .used = from->used, .max = from->max, .err = from->err };
+    *to = (struct pool){ POOL_LEVELS(COPY) };
 }
 
 void counters_refresh(void)
@@ -114,18 +67,32 @@ void counters_refresh(void)
     pool_copy(&udp_pcbs, lwip_stats.memp[MEMP_UDP_PCB]);
 }
 
+static const char help[] = "The lwIP port";
+#define PROTOCOL(name) COUNTER_GROUP("lwip." #name ".", help, PROTOCOL_COUNTERS, name)
+#define POOL(name)     COUNTER_GROUP("lwip.pool." #name ".", help, POOL_LEVELS, name)
+static const struct counter_group groups[] = {
+    COUNTER_GROUP("lwip.", help, PORT_COUNTERS, port_counters),
+    PROTOCOL(etharp),
+    PROTOCOL(ip),
+    PROTOCOL(ip_frag),
+    PROTOCOL(icmp),
+    PROTOCOL(igmp),
+    PROTOCOL(udp),
+    PROTOCOL(tcp),
+    POOL(heap),
+    POOL(tcp_pcbs),
+    POOL(tcp_segs),
+    POOL(pbufs),
+    POOL(frame_copies),
+    POOL(udp_pcbs),
+};
+
 bool counters_group(size_t index, struct counter_group *group)
 {
-    const struct counter_group groups[] = {
-        { port_table, ARRAY_COUNT(port_table) },
-        { protocol_table, ARRAY_COUNT(protocol_table) },
-        { pool_table, ARRAY_COUNT(pool_table) },
-        dhcp_counter_group,
-    };
-    if (index >= ARRAY_COUNT(groups))
-        return false;
     counters_refresh();
-    *group = groups[index];
+    if (index > ARRAY_COUNT(groups))
+        return false;
+    *group = index < ARRAY_COUNT(groups) ? groups[index] : dhcp_counter_group;
     ASSERT(group->count > 0);
     return true;
 }

@@ -16,6 +16,7 @@
 #include "lwip/pbuf.h"
 #include "lwip/tcp.h"
 
+#include "base/counters.h"
 #include "base/siphash.h"
 #include "net/transport_path.h"
 
@@ -127,14 +128,15 @@ void *hooks_take_segment_owner(void);
 
 /* ---- counters.c ---- */
 
-struct port_counters {
-    uint64_t rx_frames, rx_arp_answers, rx_copied;
-    uint64_t rx_drop_other_mac, rx_drop_truncated, rx_drop_bad_arp_sender, rx_drop_no_pbuf;
-    uint64_t rx_drop_vlan;
-    uint64_t tx_frames, tx_drop_no_buffer, tx_drop_oversize, tx_drop_icmp_forbidden, tx_drop_icmp_rate;
-    uint64_t udp_drop_oversize, accept_drop_no_connection, events_max, network_drop_bad_mtu;
-};
-extern struct port_counters port_counters;
+#define PORT_COUNTERS(X)                                                                                               \
+    X(COUNT, rx_frames), X(COUNT, rx_arp_answers), X(COUNT, rx_copied), X(DROP_FRAME, rx_drop_truncated),              \
+        X(DROP_FRAME, rx_drop_other_mac), X(DROP_FRAME, rx_drop_vlan), X(DROP_FRAME, rx_drop_bad_arp_sender),          \
+        X(DROP_FRAME, rx_drop_no_pbuf), X(COUNT, tx_frames), X(DROP, tx_drop_no_buffer), X(DROP, tx_drop_oversize),    \
+        X(DROP, tx_drop_icmp_forbidden), X(DROP, tx_drop_icmp_rate), X(DROP_FRAME, udp_drop_oversize),                 \
+        X(DROP_FRAME, accept_drop_no_connection), X(DROP_FRAME, network_drop_bad_mtu), X(LEVEL, events_max)
+extern struct port_counters {
+    uint64_t PORT_COUNTERS(COUNTER_MEMBER);
+} port_counters;
 
 bool counters_group(size_t index, struct counter_group *group);
 

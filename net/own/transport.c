@@ -105,34 +105,14 @@ size_t transport_memory_bytes(uint32_t connection_count)
 
 /* ---- Counters ---- */
 
-/* The counters lie in the stack, whose place is known at the start. */
-static const struct {
-    const char *name;
-    size_t offset;
-} own_counters[] = {
-#define OWN_COUNTER(module, name) { #module "." #name, offsetof(struct net_stack, ip.counters.module##_##name) },
-    NET_COUNTERS(OWN_COUNTER)
-#undef OWN_COUNTER
-};
-static struct counter own_counter_table[ARRAY_COUNT(own_counters)];
-
-static void find_counters(void)
-{
-    for (size_t i = 0; i < ARRAY_COUNT(own_counters); i++)
-        own_counter_table[i] = (struct counter){
-            own_counters[i].name,
-            (const uint64_t *)(const void *)((const uint8_t *)own.stack + own_counters[i].offset),
-        };
-}
-
 bool transport_counter_group(size_t index, struct counter_group *group)
 {
     tcp_fast_count(own.stack);
-    if (index == 0)
-        *group = (struct counter_group){ own_counter_table, ARRAY_COUNT(own_counter_table) };
-    else if (index == 1)
+    if (index < NET_GROUP_COUNT)
+        *group = net_counter_group(&own.stack->ip.counters, index);
+    else if (index == NET_GROUP_COUNT)
         *group = dhcp_counter_group;
-    return index < 2;
+    return index <= NET_GROUP_COUNT;
 }
 
 const char *transport_name(void) { return "own"; }
@@ -174,7 +154,6 @@ bool transport_init(const struct transport_config *config, uint64_t now_ns)
         log_line("net: %s", why);
         return false;
     }
-    find_counters();
     twin_init(&net, now_ns);
     return true;
 }

@@ -390,8 +390,9 @@ static uint64_t counter(const char *name)
     struct counter_group group;
     for (size_t g = 0; transport_counter_group(g, &group); g++)
         for (size_t i = 0; i < group.count; i++)
-            if (strcmp(group.counters[i].name, name) == 0)
-                return *group.counters[i].value;
+            if (strncmp(name, group.prefix, strlen(group.prefix)) == 0
+                && strcmp(name + strlen(group.prefix), group.counters[i].name) == 0)
+                return group.values[i];
     ASSERT(!"no such counter");
 }
 
@@ -400,8 +401,9 @@ static void print_counters(void)
     struct counter_group group;
     for (size_t g = 0; transport_counter_group(g, &group); g++)
         for (size_t i = 0; i < group.count; i++)
-            if (*group.counters[i].value != 0)
-                printf("counter %s %llu\n", group.counters[i].name, (unsigned long long)*group.counters[i].value);
+            if (group.values[i] != 0)
+                printf("counter %s%s %llu\n", group.prefix, group.counters[i].name,
+                       (unsigned long long)group.values[i]);
 }
 
 int main(int argc, char **argv)

@@ -52,10 +52,10 @@ static void machine_init(enum boot_protocol protocol, const void *information)
 
 static uint32_t counters_write(uint8_t *at)
 {
-    struct counter_group group = virtio_net_counter_group();
-    for (size_t i = 0; i < group.count; i++)
-        store_be64(at + 8 * i, *group.counters[i].value);
-    return (uint32_t)(8 * group.count);
+    const struct counter_group *const group = &virtio_net_counter_group;
+    for (size_t i = 0; i < group->count; i++)
+        store_be64(at + 8 * i, group->values[i]);
+    return (uint32_t)(8 * group->count);
 }
 
 /* Answers a frame. Drops the frame and returns false if there is no buffer, or no room in the ring. */

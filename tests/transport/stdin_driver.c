@@ -284,8 +284,8 @@ static void counters_print(void)
     struct counter_group group;
     for (size_t i = 0; transport_counter_group(i, &group); i++)
         for (size_t k = 0; k < group.count; k++)
-            if (*group.counters[k].value != 0)
-                say("counter %s %llu", group.counters[k].name, (unsigned long long)*group.counters[k].value);
+            if (group.values[k] != 0)
+                say("counter %s%s %llu", group.prefix, group.counters[k].name, (unsigned long long)group.values[k]);
     say("counters");
 }
 

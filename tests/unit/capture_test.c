@@ -12,12 +12,13 @@ static struct netdev_memory wire;
 static struct netdev *const device = &wire.device;
 static _Alignas(8) uint8_t memory[FRAMES * 2048];
 static uint64_t now_ns, refreshed;
-static uint64_t short_count, sent_count, expired_count, late_count, older_count, own_count;
-static const struct counter counters[] = {
-    { "ipv4.rx_drop_short", &short_count },         { "ipv4.tx_drop_no_route", &sent_count },
-    { "submit.dropped_expired", &own_count },       { "ipv4.rx_drop_fragment_timeout", &late_count },
-    { "ipv4.rx_drop_fragment_full", &older_count }, { "lwip.tcp.drop", &expired_count },
-};
+#define COUNTERS(X)                                                                                                    \
+    X(DROP_FRAME, rx_drop_short), X(COUNT, rx_datagrams), X(DROP, tx_drop_no_route), X(ALERT, lost), X(LEVEL, free),   \
+        X(LABELLED, tx_bytes), X(DROP_FRAME, drop)
+static struct {
+    uint64_t COUNTERS(COUNTER_MEMBER);
+} counted;
+static const struct counter_group group = COUNTER_GROUP("ipv4.", "", COUNTERS, counted);
 
 static uint64_t clock_ns(void) { return now_ns += 10; }
 static void refresh(void) { refreshed++; }
@@ -30,8 +31,7 @@ static void begin(uint32_t bytes, bool early)
     wire.pool.rx_stays = false; /* these tests play a stack that changes frames */
     capture_init(&(struct capture_config){ bytes, FRAMES, memory, clock_ns, refresh, early });
     capture_attach(device);
-    for (size_t i = 0; i < ARRAY_COUNT(counters); i++)
-        capture_watch(&counters[i]);
+    capture_watch(&group);
 }
 
 BEFORE_EACH()
@@ -92,10 +92,7 @@ static void assert_frame(uint64_t number, bool sent, uint32_t bytes, uint8_t see
     assert_int_equal(frame.frame_bytes, bytes);
     assert_int_equal(frame.kept_bytes, min_size(bytes, capture_bytes()));
     assert_memory_equal(capture_data(&frame), data, frame.kept_bytes);
-    if (dropped)
-        assert_string_equal(frame.dropped, dropped);
-    else
-        assert_null(frame.dropped);
+    assert_string_equal(frame.dropped, dropped);
 }
 
 static uint64_t stamp_of(uint64_t number)
@@ -117,9 +114,9 @@ TEST(frames_of_both_directions_stand_in_the_order_of_the_wire)
     device->ops->tx_release(device, buffer);
     assert_int_equal(capture_newest(), 3);
     assert_int_equal(capture_oldest(), 1);
-    assert_frame(1, false, 60, 1, NULL);
-    assert_frame(2, true, 61, 2, NULL);
-    assert_frame(3, false, 62, 3, NULL);
+    assert_frame(1, false, 60, 1, "");
+    assert_frame(2, true, 61, 2, "");
+    assert_frame(3, false, 62, 3, "");
     assert_int_equal(stamp_of(1), 1010);
     assert_int_equal(stamp_of(2), 1020);
     assert_int_equal(stamp_of(3), 1030);
@@ -128,38 +125,39 @@ TEST(frames_of_both_directions_stand_in_the_order_of_the_wire)
 TEST(long_frames_are_cut)
 {
     receive(NETDEV_FRAME_BYTES_MAX, 5);
-    assert_frame(1, false, NETDEV_FRAME_BYTES_MAX, 5, NULL);
+    assert_frame(1, false, NETDEV_FRAME_BYTES_MAX, 5, "");
     receive(1, 6);
-    assert_frame(2, false, 1, 6, NULL);
+    assert_frame(2, false, 1, 6, "");
 }
 
 TEST(a_whole_frame_and_a_single_byte_can_be_kept)
 {
     begin(CAPTURE_BYTES_MAX, false);
     receive(NETDEV_FRAME_BYTES_MAX, 5);
-    assert_frame(1, false, NETDEV_FRAME_BYTES_MAX, 5, NULL);
+    assert_frame(1, false, NETDEV_FRAME_BYTES_MAX, 5, "");
     begin(1, false);
     receive(NETDEV_FRAME_BYTES_MAX, 5);
-    assert_frame(1, false, NETDEV_FRAME_BYTES_MAX, 5, NULL);
+    assert_frame(1, false, NETDEV_FRAME_BYTES_MAX, 5, "");
 }
 
 TEST(a_dropped_frame_has_the_name_of_the_counter)
 {
     struct frame frame;
     borrow(&frame, 60, 1);
-    short_count++;
+    counted.rx_drop_short++;
     device->ops->rx_release(device, &frame);
     receive(60, 2);
     borrow(&frame, 60, 3);
-    expired_count += 2;
+    counted.drop += 2;
     device->ops->rx_release(device, &frame);
     borrow(&frame, 60, 4);
-    sent_count++, own_count++, late_count++, older_count++; /* none is a drop of this frame */
+    counted.rx_datagrams++, counted.tx_drop_no_route++, counted.lost++; /* none is a drop of this frame */
+    counted.free++, counted.tx_bytes++;
     device->ops->rx_release(device, &frame);
     assert_frame(1, false, 60, 1, "ipv4.rx_drop_short");
-    assert_frame(2, false, 60, 2, NULL);
-    assert_frame(3, false, 60, 3, "lwip.tcp.drop");
-    assert_frame(4, false, 60, 4, NULL);
+    assert_frame(2, false, 60, 2, "");
+    assert_frame(3, false, 60, 3, "ipv4.drop");
+    assert_frame(4, false, 60, 4, "");
     assert_int_equal(refreshed, 4);
 }
 
@@ -174,7 +172,7 @@ TEST(the_ring_keeps_the_last_frames)
         if (i < capture_oldest())
             assert_false(capture_read(i, &frame));
         else
-            assert_frame(i, false, 60, i, NULL);
+            assert_frame(i, false, 60, i, "");
     assert_false(capture_read(41, &frame));
 }
 
@@ -187,9 +185,9 @@ TEST(a_buffer_that_is_sent_again_is_kept_twice)
     device->ops->poll(device);
     publish(buffer, 60, 2);
     device->ops->poll(device);
-    assert_frame(1, true, 60, 1, NULL);
-    assert_frame(2, true, 60, 1, NULL);
-    assert_frame(3, true, 60, 2, NULL);
+    assert_frame(1, true, 60, 1, "");
+    assert_frame(2, true, 60, 1, "");
+    assert_frame(3, true, 60, 2, "");
     device->ops->tx_release(device, buffer);
 }
 
@@ -202,7 +200,7 @@ TEST(a_buffer_that_is_used_again_is_copied_before)
     while ((again = device->ops->tx_acquire(device)) != buffer)
         assert_non_null(again);
     memset(buffer->data, 0xff, 60);
-    assert_frame(1, true, 60, 1, NULL);
+    assert_frame(1, true, 60, 1, "");
 }
 
 TEST(a_poll_copies_a_bounded_number)
@@ -220,7 +218,7 @@ TEST(a_poll_copies_a_bounded_number)
     assert_true(copied[0] >= FRAMES - 4 && copied[0] <= FRAMES); /* four of the first sixteen are overwritten already */
     assert_int_equal(copied[1], FRAMES);
     for (uint8_t i = 4; i < ARRAY_COUNT(buffers); i++)
-        assert_frame(i + 1u, true, 60, i, NULL);
+        assert_frame(i + 1u, true, 60, i, "");
 }
 
 static bool large_publish(struct netdev *large, struct tx_buffer *buffer, uint32_t bytes, uint16_t start,
@@ -260,7 +258,7 @@ TEST(a_frame_held_for_long_overwrites_no_younger_one)
         receive(60, i);
     device->ops->rx_release(device, &frame);
     for (uint8_t i = 2; i < 2 + FRAMES; i++)
-        assert_frame(i, false, 60, i, NULL);
+        assert_frame(i, false, 60, i, "");
 }
 
 TEST(a_flush_shows_frames_that_the_stack_still_has)
@@ -269,9 +267,9 @@ TEST(a_flush_shows_frames_that_the_stack_still_has)
     borrow(&frame, 60, 1);
     struct tx_buffer *buffer = send_held(60, 2);
     capture_flush();
-    assert_frame(1, false, 60, 1, NULL);
-    assert_frame(2, true, 60, 2, NULL);
-    short_count++;
+    assert_frame(1, false, 60, 1, "");
+    assert_frame(2, true, 60, 2, "");
+    counted.rx_drop_short++;
     frame.data[0] = 0xff; /* read once, the bytes stay */
     device->ops->rx_release(device, &frame);
     assert_frame(1, false, 60, 1, "ipv4.rx_drop_short");
@@ -295,7 +293,7 @@ TEST(a_stack_that_changes_frames_and_a_tag_that_is_taken_off_are_copied_at_once)
     begin(BYTES, true);
     borrow(&frame, 60, 1);
     memset(frame.data, 0xff, 60);
-    short_count++;
+    counted.rx_drop_short++;
     device->ops->rx_release(device, &frame);
     assert_frame(1, false, 60, 1, "ipv4.rx_drop_short");
 }
@@ -309,8 +307,8 @@ TEST(a_mute_reader_leaves_no_frames)
     publish(buffer, 60, 3);
     device->ops->poll(device);
     assert_int_equal(capture_newest(), 2);
-    assert_frame(1, false, 60, 2, NULL);
-    assert_frame(2, true, 60, 3, NULL);
+    assert_frame(1, false, 60, 2, "");
+    assert_frame(2, true, 60, 3, "");
     device->ops->tx_release(device, buffer);
 }
 
@@ -349,7 +347,7 @@ TEST(without_a_capture_a_device_keeps_its_operations)
     const struct netdev_ops *ops = device->ops;
     capture_init(&(struct capture_config){ .bytes = 0 });
     capture_attach(device);
-    capture_watch(&counters[0]);
+    capture_watch(&group);
     assert_ptr_equal(device->ops, ops);
     assert_int_equal(capture_bytes(), 0);
     capture_flush();
@@ -438,7 +436,7 @@ TEST(a_file_has_its_head_and_a_packet_for_each_frame)
     uint16_t bytes;
     log_wall_origin_ns = UINT64_C(1800000000) * 1000000000;
     borrow(&frame, 61, 1);
-    short_count++;
+    counted.rx_drop_short++;
     device->ops->rx_release(device, &frame);
     struct tx_buffer *buffer = send_held(1000, 2);
     device->ops->poll(device);

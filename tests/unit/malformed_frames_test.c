@@ -296,11 +296,13 @@ static uint32_t row_frame(const struct row *row, uint8_t *frame)
 
 static uint64_t counter(const char *wanted)
 {
-#define NET_COUNTER_IS(module, name)                                                                                   \
-    if (strcmp(wanted, #module "." #name) == 0)                                                                        \
-        return stack->ip.counters.module##_##name;
-    NET_COUNTERS(NET_COUNTER_IS)
-#undef NET_COUNTER_IS
+    for (size_t module = 0; module < NET_GROUP_COUNT; module++) {
+        const struct counter_group group = net_counter_group(&stack->ip.counters, module);
+        const size_t bytes = strlen(group.prefix);
+        for (size_t i = 0; strncmp(wanted, group.prefix, bytes) == 0 && i < group.count; i++)
+            if (strcmp(wanted + bytes, group.counters[i].name) == 0)
+                return group.values[i];
+    }
     fail_msg("no counter %s", wanted);
     return 0;
 }

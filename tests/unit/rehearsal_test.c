@@ -162,7 +162,7 @@ static size_t copy_counters(uint64_t values[COUNTERS_MAX])
     size_t count = 0;
     for (size_t i = 0; transport_counter_group(i, &group); i++)
         for (size_t k = 0; k < group.count && count < COUNTERS_MAX; k++)
-            values[count++] = *group.counters[k].value;
+            values[count++] = group.values[k];
     return count;
 }
 

@@ -82,9 +82,10 @@ TEST(an_old_way_is_forgotten_though_none_is_slower)
 
 TEST(ways_are_lines_with_the_turn_before_and_what_rose_meanwhile)
 {
-    static uint64_t kicks = 5, resends = 2;
-    static const struct counter table[] = { { "virtio_net.tx_kicks", &kicks }, { "tcp.tx_resends", &resends } };
-    static const struct counter_group group = { table, ARRAY_COUNT(table) };
+    static uint64_t values[] = { 5, 2 }, *const kicks = &values[0], *const resends = &values[1];
+    static const struct counter table[] = { { "virtio_net.tx_kicks", COUNTER_COUNT },
+                                            { "tcp.tx_resends", COUNTER_COUNT } };
+    static const struct counter_group group = { "", "", table, values, ARRAY_COUNT(table), NULL, 0 };
     static struct stats_copy copy;
     char line[STATS_LINE_BYTES_MAX];
     stats_add_counters(&group);
@@ -92,12 +93,12 @@ TEST(ways_are_lines_with_the_turn_before_and_what_rose_meanwhile)
     assert_int_equal(stats_line(2, line, sizeof line), 0);
     stats_set_ways("a_ns b_ns c_ns");
     assert_int_equal(stats_line(2, line, sizeof line), 0); /* none is kept */
-    kicks++;
+    ++*kicks;
     slow_turn();
     trace_work(TRACE_WORK_TABLES);
     trace_work(TRACE_WORK_PAGE);
     trace_turn(777);
-    kicks += 3, resends++;
+    *kicks += 3, ++*resends;
     log_clock_ns = 12 * NS_PER_S + 3456789;
     slow_note(5000, (const uint64_t[]){ 1000, 0, UINT64_MAX }, log_clock_ns);
     trace_turn(778);

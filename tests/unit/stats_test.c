@@ -6,11 +6,13 @@
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
+#define FAKE(X) X(COUNT, sent)
+static const uint64_t sent = 7;
+static const struct counter_group fake_group = COUNTER_GROUP("fake.", "", FAKE, sent);
+
 bool transport_counter_group(size_t index, struct counter_group *group)
 {
-    static const uint64_t sent = 7;
-    static const struct counter table[] = { { "fake.sent", &sent } };
-    *group = (struct counter_group){ table, 1 };
+    *group = fake_group;
     return index < 1;
 }
 
@@ -63,9 +65,9 @@ TEST(one_value_is_every_quantile)
 
 TEST(lines_are_rendered_whole_and_in_order)
 {
-    static const uint64_t a = 1, b = UINT64_MAX;
-    static const struct counter table[] = { { "x.a", &a }, { "x.b", &b } };
-    static const struct counter_group group = { table, 2 };
+    static const uint64_t values[] = { 1, UINT64_MAX };
+    static const struct counter table[] = { { "a", COUNTER_COUNT }, { "b", COUNTER_COUNT } };
+    static const struct counter_group group = { "x.", "", table, values, 2, NULL, 0 };
     stats_clear();
     stats_add_counters(&group);
     stats_add_transport();
@@ -94,8 +96,8 @@ TEST(lines_are_rendered_whole_and_in_order)
 TEST(a_copy_keeps_the_published_values)
 {
     static uint64_t a;
-    static const struct counter table[] = { { "x.a", &a } };
-    static const struct counter_group group = { table, 1 };
+    static const struct counter table[] = { { "a", COUNTER_COUNT } };
+    static const struct counter_group group = { "x.", "", table, &a, 1, NULL, 0 };
     static struct stats_copy copy;
     stats_clear();
     stats_add_transport();

@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "app/service/metrics.h"
 #include "app/service/stats.h"
 #include "app/service/status_page.h"
 #include "base/bytes.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/slowest.h"
 #include "net/capture/pcapng.h"
@@ -18,25 +20,26 @@
 enum { PORT = 8080 };
 #define SECOND UINT64_C(1000000000)
 
+#define TCP(X)                                                                                                         \
+    X(LEVEL, uptime_ns), X(DROP_FRAME, rx_drop_short), X(LEVEL, bytes_used), X(DROP, dropped_expired),                 \
+        X(COUNT, tx_resends), X(ALERT, lost)
 static struct {
-    uint64_t points, wrong, responses, answers, answers_early, drops, dropped, used, uptime_ns, kicks, posts, other;
-} v;
-static const struct counter table[] = {
-    { "player.answers", &v.answers },
-    { "player.answers_early", &v.answers_early },
-    { "program.uptime_ns", &v.uptime_ns },
-    { "submit.results_points", &v.points },
-    { "submit.results_wrong", &v.wrong },
-    { "submit.responses_2xx", &v.responses },
-    { "submit.posts", &v.posts },
-    { "submit.dropped_expired", &v.dropped },
-    { "ipv4.rx_drop_short", &v.drops },
-    { "lwip.tcp.drop", &v.drops },
-    { "pool.send_queue_bytes_used", &v.used },
-    { "virtio_net.tx_kicks", &v.kicks },
-    { "tcp.tx_resends", &v.other },
+    uint64_t TCP(COUNTER_MEMBER);
+} tcp;
+static const struct counter_group tcp_group = COUNTER_GROUP("lwip.tcp.", "TCP of lwIP", TCP, tcp);
+
+/* Values of two labels, one of which has characters that no metric may have. */
+enum { COUNTER_RESULT = COUNTER_LABELLED, COUNTER_BID };
+static const struct counter_metric metrics[] = {
+    { "results", "Submissions by result", "result", "results_", "", COUNTER_COUNT },
+    { "market_bid", "The best prices", "symbol", "", ".bid", COUNTER_LEVEL },
 };
-static const struct counter_group group = { table, sizeof table / sizeof *table };
+static const struct counter odd[] = {
+    { "results_points", COUNTER_RESULT }, { "BRK.A.bid", COUNTER_BID },        { "posts", COUNTER_COUNT },
+    { "BRK-A.bid", COUNTER_BID },         { "results_wrong", COUNTER_RESULT }, { "A\"\\=.bid", COUNTER_BID },
+};
+static uint64_t values[ARRAY_COUNT(odd)];
+static const struct counter_group odd_group = { "odd.", "Odd ones", odd, values, ARRAY_COUNT(odd), metrics, 2 };
 static struct histogram histogram;
 static uint64_t now_ns;
 
@@ -44,12 +47,14 @@ BEFORE_EACH()
 {
     fake_reset();
     stats_clear();
-    memset(&v, 0, sizeof v);
+    memset(&tcp, 0, sizeof tcp);
+    memset(values, 0, sizeof values);
     histogram_clear(&histogram);
     stats_add_fact("build", "12ab");
     stats_add_fact("stack", "a \"quoted\\ one");
     stats_add_histogram("answer.seen_to_matched", &histogram);
-    stats_add_counters(&group);
+    stats_add_counters(&tcp_group);
+    stats_add_counters(&odd_group);
     now_ns = SECOND;
     assert_true(status_page_init(PORT, false, false));
     assert_int_equal(fake.listening, PORT);
@@ -115,7 +120,7 @@ static char *body_of(const char *response)
 TEST(plain_page_is_the_statistics)
 {
     char expected[8192];
-    v.points = 7;
+    tcp.lost = 7;
     stats_render(expected, sizeof expected);
     const char *response = ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_memory_equal(response, "HTTP/1.1 200 OK\r\n", 17);
@@ -123,28 +128,45 @@ TEST(plain_page_is_the_statistics)
     assert_int_equal(status_page_counters.responses_200, 1);
 }
 
-TEST(metrics_have_kinds_results_and_reasons)
+/* Writes a metric made of two counters, as a program does. */
+static size_t write_sum(const struct stats_copy *from, size_t index, char *out)
 {
-    v.answers = 10, v.answers_early = 4, v.points = 8, v.wrong = 1, v.responses = 9, v.drops = 3, v.dropped = 2;
-    v.used = 4096, v.uptime_ns = UINT64_C(12345678901), v.kicks = 15, v.posts = 10, v.other = 6;
+    const uint64_t sum = *stats_find(from, "odd.posts") + *stats_find(from, "lwip.tcp.lost");
+    return index < 2 ? format(out, METRICS_TEXT_BYTES_MAX, "# TYPE sum%zu gauge\nsum%zu %llu\n", index, index,
+                              (unsigned long long)sum)
+                     : 0;
+}
+
+TEST(metrics_have_kinds_and_labels)
+{
+    static const uint64_t seen[] = { 8, 1, 10, 3, 2, 4 };
+    memcpy(values, seen, sizeof seen);
+    tcp.rx_drop_short = 3, tcp.dropped_expired = 2, tcp.bytes_used = 4096, tcp.uptime_ns = UINT64_C(12345678901);
+    tcp.tx_resends = 6, tcp.lost = 5;
     histogram_add(&histogram, 100);
     histogram_add(&histogram, 2000);
     histogram_add(&histogram, UINT64_C(60) * SECOND);
+    stats_set_metrics(write_sum);
     char *body = body_of(ask("GET /metrics?x=1 HTTP/1.1\r\nHost: x\r\n\r\n"));
     assert_non_null(body);
     assert_has(body, "peregrine_build_info{build=\"12ab\",stack=\"a \\\"quoted\\\\ one\"} 1\n");
-    assert_has(body, "peregrine_answers_total{kind=\"early\"} 4\nperegrine_answers_total{kind=\"complete\"} 6\n");
-    assert_has(body, "# TYPE peregrine_results_total counter\nperegrine_results_total{result=\"points\"} 8\n"
-                     "peregrine_results_total{result=\"wrong\"} 1\n");
-    assert_has(body, "peregrine_responses_total{class=\"2xx\"} 9\n");
-    assert_has(body, "peregrine_drops_total{module=\"submit\",reason=\"dropped_expired\"} 2\n"
-                     "peregrine_drops_total{module=\"ipv4\",reason=\"rx_drop_short\"} 3\n"
-                     "peregrine_drops_total{module=\"lwip_tcp\",reason=\"drop\"} 3\n");
-    assert_has(body, "# TYPE peregrine_pool_send_queue_bytes_used gauge\nperegrine_pool_send_queue_bytes_used 4096\n");
-    assert_has(body, "# TYPE peregrine_program_uptime_seconds gauge\nperegrine_program_uptime_seconds 12.345678901\n");
-    assert_has(body, "# HELP peregrine_tcp_tx_resends_total TCP: tx_resends.\n"
-                     "# TYPE peregrine_tcp_tx_resends_total counter\nperegrine_tcp_tx_resends_total 6\n");
-    assert_has(body, "\nperegrine_kicks_per_answer 1.500\n");
+    assert_has(body, "} 1\n# TYPE sum0 gauge\nsum0 15\n# TYPE sum1 gauge\nsum1 15\n# HELP ");
+    assert_has(body, "# TYPE peregrine_drops_total counter\n"
+                     "peregrine_drops_total{module=\"lwip_tcp\",reason=\"rx_drop_short\"} 3\n"
+                     "peregrine_drops_total{module=\"lwip_tcp\",reason=\"dropped_expired\"} 2\n");
+    assert_has(body, "# TYPE peregrine_lwip_tcp_bytes_used gauge\nperegrine_lwip_tcp_bytes_used 4096\n");
+    assert_has(body,
+               "# TYPE peregrine_lwip_tcp_uptime_seconds gauge\nperegrine_lwip_tcp_uptime_seconds 12.345678901\n");
+    assert_has(body, "# HELP peregrine_lwip_tcp_tx_resends_total TCP of lwIP: tx_resends.\n"
+                     "# TYPE peregrine_lwip_tcp_tx_resends_total counter\nperegrine_lwip_tcp_tx_resends_total 6\n");
+    assert_has(body, "# TYPE peregrine_lwip_tcp_lost_total counter\nperegrine_lwip_tcp_lost_total 5\n");
+    assert_has(body, "# TYPE peregrine_odd_posts_total counter\nperegrine_odd_posts_total 10\n");
+    assert_has(body, "# HELP peregrine_results_total Submissions by result.\n"
+                     "# TYPE peregrine_results_total counter\nperegrine_results_total{result=\"points\"} 8\n"
+                     "peregrine_results_total{result=\"wrong\"} 2\n"
+                     "# HELP peregrine_market_bid The best prices.\n"
+                     "# TYPE peregrine_market_bid gauge\nperegrine_market_bid{symbol=\"BRK.A\"} 1\n"
+                     "peregrine_market_bid{symbol=\"BRK-A\"} 3\nperegrine_market_bid{symbol=\"A\\\"\\\\=\"} 4\n");
     assert_has(body, "\"answer.seen_to_matched\",le=\"0.000000127\"} 1\n");
     assert_has(body, "\"answer.seen_to_matched\",le=\"0.000001023\"} 1\n");
     assert_has(body, "\"answer.seen_to_matched\",le=\"0.000002047\"} 2\n");
@@ -164,43 +186,7 @@ TEST(metrics_are_grouped)
             types++;
         else if (line[0] != '#' && strncmp(line, type, strlen(type)) != 0)
             fail_msg("%s stands behind the type of %s", line, type);
-    assert_int_equal(types, 1 + 1 + 1 + 1 + 2 + 1 + 1 + 2 + 4 + 1);
-}
-
-/* Adds counters of symbols whose names differ in a character that no metric may have, and of two lines. */
-TEST(metrics_of_symbols_and_lines_have_labels)
-{
-    static uint64_t one = 1, two = 2, three = 3, four = 4;
-    static const struct counter odd[] = {
-        { "market.BRK.A.bid", &one },       { "market.BRK.A.ask", &two }, { "market.BRK-A.bid", &three },
-        { "market.A\"\\=.bid", &four },     { "mold.first_a", &one },     { "mold.first_b", &two },
-        { "mold.first_rerequested", &one },
-    };
-    static const struct counter_group odd_group = { odd, ARRAY_COUNT(odd) };
-    stats_add_counters(&odd_group);
-    char *body = body_of(ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"));
-    assert_has(body, "# HELP peregrine_market_bid The best prices and our position, by symbol.\n"
-                     "# TYPE peregrine_market_bid gauge\nperegrine_market_bid{symbol=\"BRK.A\"} 1\n"
-                     "peregrine_market_bid{symbol=\"BRK-A\"} 3\nperegrine_market_bid{symbol=\"A\\\"\\\\=\"} 4\n"
-                     "# HELP peregrine_market_ask ");
-    assert_has(body, "peregrine_market_ask{symbol=\"BRK.A\"} 2\n");
-    assert_has(body, "# TYPE peregrine_mold_first_total counter\nperegrine_mold_first_total{line=\"a\"} 1\n"
-                     "peregrine_mold_first_total{line=\"b\"} 2\n");
-    assert_has(body, "\nperegrine_mold_first_rerequested_total 1\n");
-}
-
-/* Asks a program that is not the player. */
-TEST(metrics_have_the_players_families_for_the_player_alone)
-{
-    static const struct counter_group others = { table + ARRAY_COUNT(table) - 2, 2 };
-    stats_clear();
-    stats_add_counters(&others);
-    assert_true(status_page_init(PORT, false, false));
-    const char *body = body_of(ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"));
-    assert_null(strstr(body, "answer"));
-    assert_null(strstr(body, "results"));
-    assert_null(strstr(body, "responses"));
-    assert_has(body, "\nperegrine_tcp_tx_resends_total 0\n");
+    assert_int_equal(types, 1 + 1 + 1 + 2 + 3 + 2); /* build, latency, drops, levels, counts, labels */
 }
 
 TEST(http_1_0_gets_no_chunks)
@@ -352,18 +338,18 @@ TEST(peer_that_takes_nothing_is_waited_for_then_reset)
 TEST(page_keeps_its_moment_when_another_reader_asks)
 {
     static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
-    v.posts = v.other = 7;
+    values[2] = tcp.tx_resends = 7;
     int first = fake_accepted(PORT);
     fake.connections[first].window_bytes = 0;
     fake_text(first, request);
     turn();
-    v.posts = v.other = 8;
-    assert_has(body_of(ask(request)), "peregrine_tcp_tx_resends_total 8\n");
+    values[2] = tcp.tx_resends = 8;
+    assert_has(body_of(ask(request)), "peregrine_lwip_tcp_tx_resends_total 8\n");
     fake.connections[first].window_bytes = UINT32_MAX;
     turn();
     const char *body = body_of(fake.connections[first].sent);
-    assert_has(body, "peregrine_submit_posts_total 7\n");
-    assert_has(body, "peregrine_tcp_tx_resends_total 7\n");
+    assert_has(body, "peregrine_odd_posts_total 7\n");
+    assert_has(body, "peregrine_lwip_tcp_tx_resends_total 7\n");
 }
 
 TEST(place_is_not_free_while_its_page_is_rendered)
@@ -414,8 +400,8 @@ TEST(two_cpus_make_whole_pages)
         "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
     };
     static const char *const names[][2] = {
-        { "submit.results_points ", "submit.responses_2xx " }, /* the slowest ways are in this page's copy, too */
-        { "_total{result=\"points\"} ", "_total{class=\"2xx\"} " },
+        { "odd.results_points ", "odd.results_wrong " }, /* the slowest ways are in this page's copy, too */
+        { "_total{result=\"points\"} ", "_total{result=\"wrong\"} " },
     };
     pthread_t thread;
     struct transport_event event;
@@ -438,9 +424,9 @@ TEST(two_cpus_make_whole_pages)
         }
         bool all = false;
         for (unsigned turns = 0; !all; turns++) {
-            v.points = ++v.responses;
+            values[0] = ++values[4];
             slowest_note(
-                &(struct slow_way){ .at_ns = log_clock_ns, .total_ns = v.points, .turn_ns = (uint32_t)v.points });
+                &(struct slow_way){ .at_ns = log_clock_ns, .total_ns = values[0], .turn_ns = (uint32_t)values[0] });
             while (transport_poll(now_ns, &event))
                 status_page_event(&event, now_ns);
             status_page_poll(now_ns);
@@ -455,7 +441,7 @@ TEST(two_cpus_make_whole_pages)
             const char *body = body_of(fake.connections[ids[i]].sent);
             uint64_t points = value_in(body, names[page][0]), responses = value_in(body, names[page][1]);
             assert_int_equal(points, responses);
-            assert_true(points <= v.points);
+            assert_true(points <= values[0]);
             const char *way = page == 0 ? strstr(body, "\nslow.01 ") : NULL;
             unsigned long long total, turn;
             if (way != NULL) {

@@ -223,7 +223,7 @@ TEST(the_output_is_the_stream)
         assert_true(stream_merger_counters.placed > 0 && out_count > 0);
         for (uint32_t f = 0; f < feeds; f++)
             disconnect(f);
-        assert_int_equal(pushed_count, *stream_merger_counter_group.counters[0].value + stream_merger_counters.repeated
+        assert_int_equal(pushed_count, *stream_merger_digits_group.values + stream_merger_counters.repeated
                                            + stream_merger_counters.unplaced);
     }
 }

@@ -170,12 +170,9 @@ static void trigger(uint64_t reference) { feed(itch_add(m, LOCATE, reference, 'S
 
 static uint64_t counter(const char *name)
 {
-    struct counter c;
-    for (size_t i = 0; stats_counter(NULL, i, &c); i++)
-        if (strcmp(c.name, name) == 0)
-            return *c.value;
-    fail_msg("there is no counter %s", name);
-    return 0;
+    const uint64_t *value = stats_find(NULL, name);
+    assert_non_null(value);
+    return *value;
 }
 
 /* ---- the way of a tick ---- */
@@ -206,13 +203,13 @@ TEST(order_is_prepared_before_it_is_known)
 TEST(rehearsals_send_their_own_order_and_change_nothing)
 {
     uint64_t before[STATS_COUNTER_COUNT_MAX] = { 0 };
-    struct counter c;
+    struct counter_group c;
     const struct fake_connection *rehearsed = &fake.connections[FAKE_REHEARSED];
     const struct book_top top = *book_top(0);
     fake.rehearses = true;
     const struct rehearsal_counters at_first = rehearsal_counters, *const r = &rehearsal_counters;
     for (size_t i = 0; stats_counter(NULL, i, &c); i++)
-        before[i] = *c.value;
+        before[i] = *c.values;
     for (uint32_t left = 1000, sent = 0; sent < 5; left--) {
         assert_true(left > 0);
         turn(REHEARSAL_SLICE_NS);
@@ -223,8 +220,8 @@ TEST(rehearsals_send_their_own_order_and_change_nothing)
     assert_memory_equal(book_top(0), &top, sizeof top);
     book_check();
     for (size_t i = 0; stats_counter(NULL, i, &c); i++)
-        assert_true(*c.value == before[i] || strcmp(c.name, "trade.turns") == 0
-                    || strcmp(c.name, "program.uptime_ns") == 0 || strncmp(c.name, "rehearsal.", 10) == 0);
+        assert_true(*c.values == before[i] || strcmp(c.counters->name, "turns") == 0
+                    || strcmp(c.counters->name, "uptime_ns") == 0 || strncmp(c.prefix, "rehearsal.", 10) == 0);
     for (int i = 0; i < 300; i++)
         turn(REHEARSAL_SLICE_NS);
     assert_in_range(r->done - at_first.done, 300, 400);
@@ -345,7 +342,7 @@ static void act(void)
  * rehearsals'. */
 static uint64_t sum_of_all(void)
 {
-    struct counter c;
+    struct counter_group c;
     const struct fake_connection *sent = &fake.connections[orders];
     const uint8_t *state = orders_views[0].state;
     uint64_t sum = mold_next_deadline_ns() + orders_views[0].wake_ns;
@@ -356,8 +353,8 @@ static uint64_t sum_of_all(void)
     for (size_t i = 0; i < TRANSPORT_MESSAGE_BYTES_MAX; i++)
         sum = sum * 31 + sent->message[i];
     for (size_t i = 0; stats_counter(NULL, i, &c); i++)
-        if (strncmp(c.name, "rehearsal.", 10) != 0)
-            sum = sum * 31 + *c.value;
+        if (strncmp(c.prefix, "rehearsal.", 10) != 0)
+            sum = sum * 31 + *c.values;
     return sum;
 }
 

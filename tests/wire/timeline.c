@@ -508,22 +508,18 @@ static void call_info(void)
 /* Plays `counter MODULE_NAME LOW[..HIGH]`. */
 static void call_counter(void)
 {
-    static const struct {
-        const char *name;
-        size_t offset;
-    } counters[] = {
-#define NET_COUNTER_AT(module, name) { #module "_" #name, offsetof(struct net_counters, module##_##name) },
-        NET_COUNTERS(NET_COUNTER_AT)
-#undef NET_COUNTER_AT
-    };
     char name[64];
     script_word(&t.script, name, sizeof name);
     int64_t low = script_number(&t.script), high = script_take(&t.script, "..") ? script_number(&t.script) : low;
-    for (size_t i = 0; i < ARRAY_COUNT(counters); i++)
-        if (strcmp(counters[i].name, name) == 0) {
-            check_range(name, low, high, (int64_t) * (uint64_t *)((char *)&t.stack->ip.counters + counters[i].offset));
-            return;
-        }
+    for (size_t module = 0; module < NET_GROUP_COUNT; module++) {
+        const struct counter_group group = net_counter_group(&t.stack->ip.counters, module);
+        const size_t bytes = strlen(group.prefix);
+        for (size_t i = 0; strncmp(name, group.prefix, bytes - 1) == 0 && i < group.count; i++)
+            if (strcmp(name + bytes, group.counters[i].name) == 0) {
+                check_range(name, low, high, (int64_t)group.values[i]);
+                return;
+            }
+    }
     script_fault(&t.script, "no such counter");
 }
 
