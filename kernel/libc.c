@@ -146,15 +146,6 @@ char *strchr(const char *text, int value)
     }
 }
 
-char *strstr(const char *text, const char *needle)
-{
-    size_t bytes = strlen(needle);
-    for (; strncmp(text, needle, bytes) != 0; text++)
-        if (*text == '\0')
-            return NULL;
-    return (char *)(uintptr_t)text;
-}
-
 int __popcountdi2(int64_t value);
 int __popcountdi2(int64_t value)
 {

@@ -356,6 +356,22 @@ def test_the_answer_s_way_lies_in_the_section_that_idle_time_fetches():
     assert min(at, key=at.get) == names[0] and max(at, key=at.get) == names[-1]
 
 
+def groups_of_counters(*folders):
+    """Returns the modules whose counters the sources of these folders define: {the path's first word}."""
+    text = "".join(p.read_text() for folder in folders for p in sorted(ROOT.glob(f"{folder}/**/*.c")))
+    return set(re.findall(r'COUNTER_GROUP\w*\(\s*"(\w+)\.', text))
+
+
+def test_no_name_decides_what_a_counter_is():
+    """A counter has a kind (base/counters.h). The service names no module of a program."""
+    product = [p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.[ch]"))]
+    assert not [p for p in product if re.search(r"\bstr(case)?str\(", p.read_text())]
+    programs = groups_of_counters("app/[!s]*", "app/survey") - groups_of_counters("app/service", "kernel", "drivers")
+    assert {"player", "mold", "echo", "ntp"} <= programs
+    service = "".join(p.read_text() for p in sorted((ROOT / "app/service").glob("*.[ch]")))
+    assert not [name for name in sorted(programs) if f'"{name}.' in service]
+
+
 def test_the_picture_of_the_rooms_shows_the_rules():
     """docs/rooms.svg is drawn from tools/workshop/lints/rooms.py: `make report`."""
     assert (ROOT / "docs/rooms.svg").read_text() == figures.rooms()
