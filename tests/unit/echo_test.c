@@ -1,9 +1,13 @@
 /* app/echo/program.c over a transport that the test plays. */
+#define _GNU_SOURCE
+#include <string.h>
+
 #include "app/program.h"
 #include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/settings.h"
 #include "app/service/stats.h"
+#include "base/log.h"
 #include "base/time.h"
 #include "net/settings.h"
 #include "tests/lib/fake_transport.h"
@@ -90,6 +94,27 @@ TEST(silence_does_not_count_while_the_machine_stands_still)
     now_ns += 100 * NS_PER_S;
     uint64_t lost_ns = until_lost(100 * NS_PER_S);
     assert_true(lost_ns >= 60 * NS_PER_S && lost_ns < 61 * NS_PER_S);
+}
+
+TEST(network_that_is_down_is_polled_and_logged_each_second)
+{
+    char line[LOG_LINE_BYTES_MAX];
+    program.turn(now_ns);
+    assert_int_equal(service_next_deadline_ns(now_ns), now_ns + 100 * NS_PER_MS);
+    uint64_t at = log_end();
+    fake.network.up = false;
+    fake.network.waiting_for = "DHCP";
+    wait(5 * NS_PER_S + NS_PER_S / 2);
+    int lines = 0;
+    for (size_t bytes; (bytes = log_read(&at, line)) != 0;)
+        lines += memmem(line, bytes, "s, waiting for DHCP", 19) != NULL;
+    assert_in_range(lines, 4, 5);
+    assert_int_equal(service_next_deadline_ns(now_ns), now_ns + NS_PER_MS);
+    const char *name;
+    bool has_age = false;
+    for (size_t i = 0; stats_histogram(NULL, i, &name, NULL); i++)
+        has_age |= strcmp(name, "rehearsal.age") == 0;
+    assert_true(has_age);
 }
 
 /* Plays a gateway that gwmac= names. It may be one that forwards and answers no ARP. */

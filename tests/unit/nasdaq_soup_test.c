@@ -1,6 +1,7 @@
 /* app/nasdaq/soup.c: the client of a SoupBinTCP session, bytes in any pieces. */
 #include "app/nasdaq/soup.h"
 
+#include "base/secrets.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
 #include "tests/lib/trade_messages.h"
@@ -57,6 +58,8 @@ TEST(login_asks_for_the_first_message_of_any_session)
     assert_int_equal(soup_due(&soup, now_ns, packet), SOUP_LOGIN_BYTES);
     assert_int_equal(load_be16(packet), 47);
     assert_memory_equal(packet + 2, "LUSER  PASSWORD                               1", 47);
+    secrets_wipe(packet, packet + SOUP_LOGIN_BYTES, packet + SOUP_LOGIN_BYTES);
+    assert_memory_equal(packet + 3, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0 ", 17); /* name and password are noted */
     soup_sent(&soup, now_ns);
     assert_int_equal(soup_due(&soup, now_ns, packet), 0);
 }
@@ -114,6 +117,9 @@ TEST(malformed_packets_end_the_connection)
     connect_again();
     assert_int_equal(take(soup_packet(stream, 'A', "short", 5), NULL, NULL), SOUP_MALFORMED);
     assert_int_equal(take(soup_accepted(stream, "S1", 0), NULL, NULL), SOUP_MALFORMED); /* numbers begin at 1 */
+    log_in(1);
+    assert_int_equal(take(soup_accepted(stream, "S1", 1), NULL, NULL), SOUP_MALFORMED); /* a second login */
+    connect_again();
     log_in(1);
     store_be16(stream, 0);
     assert_int_equal(take(3, NULL, NULL), SOUP_MALFORMED);
