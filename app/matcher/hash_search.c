@@ -13,6 +13,7 @@
 
 #include "app/matcher/state.h"
 #include "base/assert.h"
+#include "base/hot_section.h"
 
 /* If a word has more ends with a start than this, the tails look at all its ends first. */
 enum { DROP_ENDS = 16 };
@@ -57,7 +58,7 @@ bool matcher_tails_to(struct matcher *m, uint32_t from, uint32_t to)
     return t->next < end;
 }
 
-void matcher_pair_add(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
+HOT void matcher_pair_add(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
 {
     struct burst_search *s = &m->search;
     const uint32_t words = matcher_pair_words(m->n);

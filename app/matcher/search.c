@@ -256,7 +256,8 @@ HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
     struct burst_search *s = &m->search;
     ASSERT(count <= MATCHER_BURST_DIGITS_MAX);
     ASSERT(!s->open);
-    matcher_window_finish(m);
+    if (__builtin_expect(m->idle_step < IDLE_CACHE || m->check_count > 0, 0))
+        matcher_window_finish(m);
     copy_here(m->text + MATCHER_HISTORY, digits, count);
     memset(m->text + MATCHER_HISTORY + count, '0', 64);
     s->open = true;
