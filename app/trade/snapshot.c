@@ -13,6 +13,7 @@ enum {
 };
 
 static struct {
+    uint64_t first; /* no message from this number on is missing */
     uint32_t count, taken;
     bool full;
     struct kept {
@@ -66,7 +67,8 @@ static void heal_more(void)
         heal_end(true);
 }
 
-/* Ends a snapshot at the feed's message with which the books go on. After a malformed end it is loaded again. */
+/* Ends a snapshot at the feed's message with which the books go on. It is loaded again after a malformed end, and if
+ * messages between the snapshot and those that were kept are missing. */
 static void done(struct bytes message, uint64_t now_ns)
 {
     const struct glimpse_end_wire *end = (const void *)message.data;
@@ -74,7 +76,8 @@ static void done(struct bytes message, uint64_t now_ns)
     ASSERT(trade.snapshot.wanted);
     trade.snapshot.wanted = false;
     if (message.count != sizeof *end
-        || !soup_read_number((struct bytes){ end->sequence, sizeof end->sequence }, &number)) {
+        || !soup_read_number((struct bytes){ end->sequence, sizeof end->sequence }, &number)
+        || (trade.heals && number < kept.first)) {
         trade.counters.drop_snapshot++;
         if (trade.heals)
             heal_end(false);
@@ -174,6 +177,7 @@ void snapshot_poll(uint64_t now_ns)
     trade.snapshot_due_ns = now_ns + trade.snapshot_wait_s * NS_PER_S;
     trade.snapshot_wait_s = min_u64(2 * trade.snapshot_wait_s, WAIT_S_MAX);
     trade.heals = !mold_is_lost();
+    kept.first = mold_next_number();
     kept.count = kept.taken = 0;
     kept.full = false;
     soup_forget(&link->soup);

@@ -1178,6 +1178,19 @@ TEST(snapshot_that_heals_no_book_is_loaded_again)
     assert_true(mold_is_current() && book_is_whole());
 }
 
+/* The messages between an old snapshot and the first one that was kept are in neither: the book would lack them. */
+TEST(snapshot_that_is_older_than_the_kept_messages_heals_no_book)
+{
+    feed(itch_reduce(m, ITCH_DELETE, LOCATE, 999, 0));
+    int id = await_snapshot();
+    const uint64_t old = sequence - 1;
+    feed(itch_trade(m, LOCATE, PRICE));
+    end_snapshot_at(id, old);
+    assert_true(!book_is_whole() && counter("trade.drop_snapshot") == 1);
+    end_snapshot_at(await_snapshot(), sequence);
+    assert_true(book_is_whole());
+}
+
 /* A message of which nobody can say whose it is: any book may be wrong. */
 TEST(contradiction_of_all_books_is_healed_by_a_snapshot)
 {
