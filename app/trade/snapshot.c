@@ -96,6 +96,7 @@ void snapshot_take(uint64_t now_ns)
 {
     struct bytes message;
     enum soup_event event;
+    snapshot_watch_session(now_ns);
     while ((event = link_next(&trade.snapshot, &message, now_ns)) != SOUP_NOTHING) {
         if (event == SOUP_NEW_SESSION && trade.snapshot.wanted) { /* the first message is missing */
             trade.counters.drop_snapshot++;
@@ -131,7 +132,9 @@ void snapshot_watch_session(uint64_t now_ns)
     memcpy(trade.session, session, sizeof trade.session);
     if (!trade.renews)
         return;
-    ASSERT(mold_is_lost());
+    trade.snapshot.wanted = false; /* this snapshot is of the session before */
+    if (!mold_is_lost())
+        mold_hold();
     trade.snapshot_due_ns = now_ns;
     trade.snapshot_wait_s = 1;
 }

@@ -1309,6 +1309,27 @@ TEST(sessions_of_the_next_morning_are_joined)
     }
 }
 
+/* A snapshot of the day before ends, before or after the change of the session was noticed. */
+TEST(snapshot_of_the_session_before_is_no_start_of_the_next)
+{
+    for (int noticed = 0; noticed < 2; noticed++) {
+        test_before_each();
+        sequence += 3;
+        feed(itch_add(m, LOCATE, 50, 'B', 10, PRICE - 9000));
+        int id = await_snapshot();
+        snapshot(id, itch_directory(m, LOCATE, "AAAA"));
+        now_ns += trade_settings.feed_timeout_ns;
+        send_feed(5002, "TOMORROW  ", 1, itch_directory(m, LOCATE, "AAAA"));
+        if (noticed != 0)
+            pass(2 * NS_PER_MS);
+        end_snapshot_at(id, sequence);
+        assert_true(mold_is_lost());
+        end_snapshot_at(await_snapshot(), 1);
+        pass(2 * NS_PER_MS);
+        assert_true(mold_is_current() && mold_next_number() == 2);
+    }
+}
+
 TEST(number_of_a_snapshots_end_may_be_padded)
 {
     static const char *const ends[] = { "00000000000000000010", "10                  ", "                  10" };
