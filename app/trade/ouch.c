@@ -248,7 +248,7 @@ void ouch_logged_in(bool other_session)
         ouch.day_over = false;
         ouch_levels.next_reference = 1;
         ouch_counters.shares_ordered = 0;
-        ouch_counters.days++;
+        ouch_counters.sessions++;
     } else if (other_session && ouch_levels.sure != 0) {
         ouch.contradiction = "the orders' session is another one";
         ouch_levels.sure = 0;

@@ -126,13 +126,13 @@ void ouch_warm(void);
 /* Asserts the invariant. */
 void ouch_check(void);
 
-/* The first three are sent. shares_ordered: over the day; slid: accepted at a better price; days: sessions that began
+/* The first three are sent. shares_ordered: over the day; slid: accepted at a better price; sessions: those that began
  * after an end of day. */
 #define OUCH_COUNTERS(X)                                                                                               \
     X(COUNT, entered), X(COUNT, replaced), X(COUNT, cancelled), X(COUNT, accepted), X(COUNT, executed),                \
         X(COUNT, shares_ordered), X(COUNT, shares_bought), X(COUNT, shares_sold), X(COUNT, slid), X(COUNT, cancels),   \
         X(COUNT, cancel_rejected), X(COUNT, rejected), X(ALERT, broken), X(COUNT, adopted), X(COUNT, never_arrived),   \
-        X(COUNT, others), X(COUNT, days), X(DROP_FRAME, drop_type), X(DROP_FRAME, drop_length),                        \
+        X(COUNT, others), X(COUNT, sessions), X(DROP_FRAME, drop_type), X(DROP_FRAME, drop_length),                    \
         X(DROP_FRAME, drop_unknown_reference), X(DROP_FRAME, drop_unknown_symbol), X(DROP_FRAME, drop_state),          \
         X(DROP_FRAME, drop_side), X(DROP_FRAME, drop_shares), X(DROP_FRAME, drop_price),                               \
         X(DROP_FRAME, drop_time_in_force), X(DROP_FRAME, drop_excess), X(DROP_FRAME, drop_full)

@@ -1290,7 +1290,7 @@ TEST(sessions_of_the_next_morning_are_joined)
         log_in("S2", 1);
         be_idle();
         pass(2 * OUCH_QUIET_NS);
-        assert_true(ouch_is_ready() && ouch_is_sure() && counter("ouch.days") == 1);
+        assert_true(ouch_is_ready() && ouch_is_sure() && counter("ouch.sessions") == 1);
         assert_int_equal(ouch_symbol(0)->position, 100);
         uint64_t at = log_end();
         send_feed(5002, "TOMORROW  ", 1, itch_directory(m, LOCATE, "AAAA"));
