@@ -1,7 +1,10 @@
-"""/metrics of each program on Linux, by Prometheus' own linter, with symbols whose names no metric may have."""
+"""/metrics of each program on Linux, by Prometheus' own linter, with symbols whose names no metric may have.
+
+Dashboards read the names: families.txt has a line for each, with the programs. Add a line with a counter."""
 import contextlib
 import os
 import pathlib
+import re
 import subprocess
 import time
 import urllib.request
@@ -13,6 +16,7 @@ from workshop.vm import ports
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HOST = ROOT / os.environ.get("BUILD", "build") / "host"
+FAMILIES = pathlib.Path(__file__).with_name("families.txt").read_text().splitlines()
 NOBODY, PATIENCE_S = "127.0.0.1:1", 30
 PROGRAMS = {
     "peregrine": f"feed={NOBODY} submit={NOBODY} user=u passwd=p n=256 m=823 server.timeout=0",
@@ -40,6 +44,8 @@ def test_promtool_finds_nothing(program):
         finally:
             process.kill()
     check_by_promtool(text)
+    listed = {(name, kind) for name, kind, *programs in map(str.split, FAMILIES) if program in programs}
+    assert set(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)) ^ listed == set()
     assert ("peregrine_answers_total" in text) == (program == "peregrine")
     if program == "trade":
         assert 'peregrine_market_bid{symbol="BRK-A"}' in text and 'peregrine_market_bid{symbol="BRK.A"}' in text
