@@ -62,9 +62,8 @@
 /* In the order of the members: the module, its list, its subject. */
 #define NET_COUNTERS(X)                                                                                                \
     X(ethernet, ETHERNET_COUNTERS, "Ethernet frames"), X(arp, ARP_COUNTERS, "ARP"),                                    \
-        X(ipv4, IPV4_COUNTERS, "IPv4 datagrams"), X(icmp, ICMP_COUNTERS, "ICMP"),                                      \
-        X(igmp, IGMP_COUNTERS, "See docs/status.md"), X(udp, UDP_COUNTERS, "UDP datagrams"),                           \
-        X(tcp, TCP_COUNTERS, "TCP")
+        X(ipv4, IPV4_COUNTERS, "IPv4 datagrams"), X(icmp, ICMP_COUNTERS, "ICMP"), X(igmp, IGMP_COUNTERS, "IGMP"),      \
+        X(udp, UDP_COUNTERS, "UDP datagrams"), X(tcp, TCP_COUNTERS, "TCP")
 
 #define NET_MEMBER_ethernet(kind, name) ethernet_##name
 #define NET_MEMBER_arp(kind, name)      arp_##name

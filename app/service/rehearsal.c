@@ -25,8 +25,8 @@ static struct {
 } rehearsal;
 
 struct rehearsal_counters rehearsal_counters;
-const struct counter_group rehearsal_counter_group = COUNTER_GROUP("rehearsal.", "See docs/status.md",
-                                                                   REHEARSAL_COUNTERS, rehearsal_counters);
+const struct counter_group rehearsal_counter_group = COUNTER_GROUP("rehearsal.", "Rehearsals", REHEARSAL_COUNTERS,
+                                                                   rehearsal_counters);
 struct histogram rehearsal_age;
 
 /* ---- The stack's own ---- */

@@ -18,7 +18,7 @@ static struct {
 } silence;
 
 struct silence_counters silence_counters;
-const struct counter_group silence_counter_group = COUNTER_GROUP("network.", "See docs/status.md", SILENCE_COUNTERS,
+const struct counter_group silence_counter_group = COUNTER_GROUP("network.", "Silence of the network", SILENCE_COUNTERS,
                                                                  silence_counters);
 
 void silence_init(bool gateway_may_be_mute)

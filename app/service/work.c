@@ -172,7 +172,7 @@ static struct counter_group counters_named(void)
             table[cpu][i] = (struct counter){ names[cpu][i], COUNTER_COUNT };
         }
     return (struct counter_group){ .prefix = "work.",
-                                   .help = "See docs/status.md",
+                                   .help = "Jobs by CPU, 0 the loop's",
                                    .counters = table[0],
                                    .values = &counters[0].jobs,
                                    .count = COUNTERS_PER_CPU * (worker_count + 1) };

@@ -22,7 +22,7 @@ static const struct counter_group switch_group = COUNTER_GROUP("pool.trade_", "L
                                                                trade.switches);
 
 struct shown_unrehearsed shown_unrehearsed;
-static const struct counter_group unrehearsed_group = COUNTER_GROUP("rehearsal.refused_", "See docs/status.md",
+static const struct counter_group unrehearsed_group = COUNTER_GROUP("rehearsal.refused_", "Rehearsals",
                                                                     SHOWN_UNREHEARSED, shown_unrehearsed);
 
 struct histogram shown_tick_to_order;
