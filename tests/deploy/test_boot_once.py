@@ -333,3 +333,18 @@ def test_slow_ways_are_a_table(monkeypatch, capsys):
 def test_a_missing_key_is_reported(machine):
     done = machine.run("status")
     assert done.returncode == 1 and "--config" in done.stderr
+
+
+def test_a_reader_of_the_log_learns_what_it_has_lost(monkeypatch, capsys):
+    answers = iter([(12, "[0] one line\n"[:12]), (40, "[9] a\n"), (46, "[9] b\n")])
+    monkeypatch.setattr(boot_once, "SILENCE_SECONDS", 0.1)
+    monkeypatch.setattr(boot_once, "FOLLOW_SECONDS", 0)
+
+    def log(_):
+        try:
+            return next(answers)
+        except StopIteration:
+            raise control.NoAnswer("gone") from None
+    assert boot_once._follow(types.SimpleNamespace(log=log)) == 46
+    said = capsys.readouterr()
+    assert said.out == "[0] one line[9] a\n[9] b\n" and said.err == "peregrine log: 22 bytes of the log are lost here\n"

@@ -13,6 +13,7 @@ from .ssh import RemoteError
 from .text import printable
 from .verdict import GRUB, KEXEC, NAMES
 
+LOG_FULL = 9000                             # characters of an answer that has no room for another line
 FOLLOW_SECONDS = 0.5                        # between two looks at the log
 SILENCE_SECONDS = 8                         # without an answer on the control channel: the kernel counts as gone
 LEAVING_SECONDS = 60                        # for a reboot to end sshd: then Linux has not been left
@@ -258,10 +259,15 @@ def _follow(client, position=0):
     client.attempts = 1
     while time.monotonic() - answered < SILENCE_SECONDS:
         try:
-            position, text = client.log(position)
+            begin, (position, text) = position, client.log(position)
             answered = time.monotonic()
+            lost = position - begin - len(text)
+            if begin and lost > 0:      # the machine's ring was faster
+                print(f"peregrine log: {lost} bytes of the log are lost here", file=sys.stderr, flush=True)
             if text:
                 print(text, end="", flush=True)
+            if len(text) > LOG_FULL:
+                continue                # there is more
         except (control.Busy, control.NotAuthenticated):    # the answer, or a part of it, was lost
             answered = time.monotonic()
         except control.NoAnswer:
