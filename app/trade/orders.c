@@ -120,6 +120,7 @@ NOT_HOT static bool cancel(const struct ouch_order *own, uint64_t now_ns)
     ouch_write_cancel(message, own);
     if (!link_send(&trade.orders, message, sizeof message, now_ns))
         return false;
+    audit_cancel(own->next_reference != 0 ? own->next_reference : own->reference);
     ouch_cancelled(own->reference);
     return true;
 }
@@ -128,7 +129,6 @@ NOT_HOT static bool cancel(const struct ouch_order *own, uint64_t now_ns)
 NOT_HOT static void note_order(uint32_t symbol, enum book_side side, const struct strategy_order *order,
                                const struct ouch_order *own, uint64_t now_ns)
 {
-    static const char *const sides[] = { "buy", "sell" };
     ASSERT(symbol < trade_settings.symbol_count);
     if (trade.rehearses)
         return;
@@ -148,9 +148,7 @@ NOT_HOT static void note_order(uint32_t symbol, enum book_side side, const struc
     }
     trade.sells_first = (trade.sells_first & ~BIT(symbol)) | (side == BOOK_BUY ? BIT(symbol) : 0);
     soup_sent(&trade.orders.soup, now_ns);
-    log_line("trade: %s %s %u %.8s at %u.%04u", own != NULL ? "replaced:" : "entered:", sides[side], order->shares,
-             (const char *)trade_settings.symbols[symbol], order->price / ITCH_PRICE_UNIT,
-             order->price % ITCH_PRICE_UNIT);
+    audit_order(symbol, side, order, (uint32_t)ouch_levels.next_reference, own != NULL ? own->reference : 0);
     if (own != NULL)
         ouch_replaced(own->reference, order->shares, order->price);
     else
@@ -296,6 +294,7 @@ void orders_take_responses(uint64_t now_ns)
     while ((event = link_next(&trade.orders, &message, now_ns)) != SOUP_NOTHING) {
         if (event == SOUP_MESSAGE) {
             int symbol = ouch_take(message, now_ns);
+            audit_response(message, symbol, !trade.settled);
             if (symbol >= 0)
                 trade.dirty |= BIT((uint32_t)symbol);
             orders_watch_limits();

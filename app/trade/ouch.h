@@ -60,6 +60,7 @@ struct ouch_symbol {
     uint64_t open_shares[BOOK_SIDE_COUNT];  /* all live orders': may still be executed */
     uint32_t nearest[BOOK_SIDE_COUNT];      /* the live orders' best price; 0: none is live */
     struct ouch_order own[BOOK_SIDE_COUNT]; /* copies of the newest of each side; not live: none */
+    uint64_t fills;                         /* executions that stand */
 };
 
 /* Begins without orders. The names are borrowed for the run. */
@@ -97,6 +98,9 @@ void ouch_retry_cancels(void);
 
 /* Sets the position of a symbol before the first response: shares that the account held before the session. */
 void ouch_set_position(uint32_t symbol, int64_t shares);
+
+/* Returns true if a response has a known type and that type's length. */
+bool ouch_is_whole(struct bytes response);
 
 /* Takes a response. Returns the symbol whose orders or position have changed; -1: none. */
 int ouch_take(struct bytes response, uint64_t now_ns);

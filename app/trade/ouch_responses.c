@@ -161,6 +161,7 @@ static void move(const struct execution *e, int64_t sign)
     const int64_t priced = shares > SHARES_MAX ? SHARES_MAX : shares < -SHARES_MAX ? -SHARES_MAX : shares;
     ASSERT(e->symbol <= ouch.symbol_count && e->price <= ITCH_PRICE_MAX);
     s->position += shares;
+    s->fills += e->shares > 0 ? (uint64_t)sign : 0;
     s->cash -= priced * (int64_t)e->price;
     if (s->cash > cash_max || s->cash < -cash_max) {
         ouch_doubt(&ouch_counters.drop_excess, "the executions are worth more than can be counted");
@@ -332,18 +333,30 @@ static bool has_length(struct bytes m, size_t fixed)
     return m.count == fixed || (m.count >= fixed + 2 && m.count == fixed + 2 + load_be16(m.data + fixed));
 }
 
+static bool is_known(struct bytes m)
+{
+    return m.count > 0 && m.data[0] < ARRAY_COUNT(responses) && responses[m.data[0]].bytes != 0;
+}
+
+bool ouch_is_whole(struct bytes response)
+{
+    if (!is_known(response))
+        return false;
+    const uint8_t type = response.data[0];
+    return has_length(response, responses[type].bytes)
+           || (type == 'D' && has_length(response, responses[type].bytes + 1)); /* one more: its strategy */
+}
+
 int ouch_take(struct bytes response, uint64_t now_ns)
 {
     ouch.response_ns = now_ns;
-    if (response.count == 0 || response.data[0] >= ARRAY_COUNT(responses) || responses[response.data[0]].bytes == 0) {
+    if (!is_known(response)) {
         ouch_counters.drop_type++;
         return -1;
     }
-    const uint8_t type = response.data[0];
-    if (!has_length(response, responses[type].bytes)
-        && !(type == 'D' && has_length(response, responses[type].bytes + 1))) /* one more: its strategy */
+    if (!ouch_is_whole(response))
         return ouch_doubt(&ouch_counters.drop_length, "a response has a wrong length");
-    int symbol = responses[type].take(response.data);
+    int symbol = responses[response.data[0]].take(response.data);
     if (symbol >= 0)
         ouch_sum_up((uint32_t)symbol);
     return symbol < (int)ouch.symbol_count ? symbol : -1;

@@ -1,10 +1,11 @@
 /* The trading program's state, and what each of its files does for those above it. The calls go down:
  *
- *     6 trade.c      the start, events, timers, turns, the way home
- *     5 rehearse.c   a made-up tick and its order
- *     4 feed.c       messages into the books, the lines' sources, the feed's troubles
- *     3 snapshot.c   books that are rebuilt, all or some
- *     2 orders.c     the strategy's orders, through the limits, to the exchange; the orders' session
+ *     7 trade.c      the start, events, timers, turns, the way home
+ *     6 rehearse.c   a made-up tick and its order
+ *     5 feed.c       messages into the books, the lines' sources, the feed's troubles
+ *     4 snapshot.c   books that are rebuilt, all or some
+ *     3 orders.c     the strategy's orders, through the limits, to the exchange; the orders' session
+ *     2 audit.c      a line of the log for each order, and for each response
  *     1 shown.c      the state; statistics, profit and loss */
 #pragma once
 
@@ -26,14 +27,14 @@
 
 enum {
     SHOWN_COUNT_MAX = 16, /* symbols on the status page */
-    SHOWN_VALUE_COUNT = 7,
+    SHOWN_VALUE_COUNT = 10,
     SHOWN_NAME_BYTES = 32,
     SHOWN_SAID_COUNT_MAX = 128,
 };
 
 #define TRADE_COUNTERS(X)                                                                                              \
     X(COUNT, turns), X(COUNT, events), X(COUNT, ticks), X(COUNT, orders), X(COUNT, waited), X(COUNT, feed_losses),     \
-        X(COUNT, snapshots), X(COUNT, doubts), X(COUNT, stops_loss), X(COUNT, stops_rejects),                          \
+        X(COUNT, snapshots), X(COUNT, doubts), X(COUNT, repeated), X(COUNT, stops_loss), X(COUNT, stops_rejects),      \
         X(DROP_FRAME, drop_stranger), X(DROP_FRAME, drop_source), X(DROP_FRAME, drop_snapshot),                        \
         X(DROP_FRAME, drop_kept_full)
 /* The first four are 0 or 1; profit and loss of the day in units of 0.0001, one of them 0. */
@@ -124,6 +125,16 @@ void shown_refresh(void);
 void shown_say_once(void);
 /* Returns the sum over all symbols, 2^61 at most. */
 int64_t shown_profit_of_day(void);
+
+/* ---- audit.c: each line begins with `order` and the order's reference ---- */
+
+/* Logs an order that leaves, in the place of another one unless `replaced` is 0; or a cancellation. */
+void audit_order(uint32_t symbol, enum book_side side, const struct strategy_order *order, uint32_t reference,
+                 uint32_t replaced);
+void audit_cancel(uint32_t reference);
+/* Logs a response, after ouch_take, which returned `symbol`. `is_repeated`: the exchange repeats the day after a start,
+ * and executions alone are logged again. */
+void audit_response(struct bytes message, int symbol, bool is_repeated);
 
 /* ---- orders.c ---- */
 

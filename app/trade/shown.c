@@ -27,13 +27,14 @@ static const struct counter_group unrehearsed_group = COUNTER_GROUP("rehearsal.r
 
 struct histogram shown_tick_to_order;
 
-static const char market_help[] = "The best prices and our position, by symbol";
+static const char market_help[] = "Best prices, our position, fills and profit by symbol";
 #define MARKET(name)                                                                                                   \
     {                                                                                                                  \
         "market_" #name, market_help, "symbol", "", "." #name, COUNTER_LEVEL                                           \
     }
 static const struct counter_metric market_metrics[SHOWN_VALUE_COUNT] = {
-    MARKET(bid), MARKET(ask), MARKET(last), MARKET(long), MARKET(short), MARKET(open_buy), MARKET(open_sell),
+    MARKET(bid),      MARKET(ask),       MARKET(last),  MARKET(long),   MARKET(short),
+    MARKET(open_buy), MARKET(open_sell), MARKET(fills), MARKET(profit), MARKET(loss),
 };
 
 /* Returns the profit of a symbol since the session began, in units of 0.0001: cash, and the position at the last price
@@ -74,6 +75,7 @@ void shown_refresh(void)
     for (uint32_t i = 0; i < min_u32(trade_settings.symbol_count, SHOWN_COUNT_MAX); i++) {
         const struct book_top *top = book_top(i);
         const struct ouch_symbol *own = ouch_symbol(i);
+        const int64_t profit = profit_of(i);
         const uint64_t values[SHOWN_VALUE_COUNT] = {
             top->price[BOOK_BUY],
             top->price[BOOK_SELL],
@@ -82,6 +84,9 @@ void shown_refresh(void)
             own->position < 0 ? (uint64_t)-own->position : 0,
             own->open_shares[BOOK_BUY],
             own->open_shares[BOOK_SELL],
+            own->fills,
+            profit > 0 ? (uint64_t)profit : 0,
+            profit < 0 ? (uint64_t)-profit : 0,
         };
         memcpy(trade.shown[i], values, sizeof values);
     }

@@ -23,7 +23,7 @@ PROGRAMS = {
     "echo": "port={port}",
     "time": "port={port}",
     "digest": "port={port} agent.port={agent}",
-    "trade": "symbols=BRK.A,BRK-A,BRKA,ABC+,ABC=,AB#,AB$,A,a feed.a=0.0.0.0:{port} "
+    "trade": "symbols=BRK.A,BRK-A,BRKA,ABC+,ABC=,AB#,AB$,A,a,Q\",B\\,{{}} feed.a=0.0.0.0:{port} "
              f"orders={NOBODY} user=u passwd=p",
 }
 
@@ -48,4 +48,4 @@ def test_promtool_finds_nothing(program):
     assert set(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)) ^ listed == set()
     assert ("peregrine_answers_total" in text) == (program == "peregrine")
     if program == "trade":
-        assert 'peregrine_market_bid{symbol="BRK-A"}' in text and 'peregrine_market_bid{symbol="BRK.A"}' in text
+        assert 'peregrine_market_profit{symbol="BRK-A"} 0' in text and 'peregrine_market_bid{symbol="BRK.A"}' in text

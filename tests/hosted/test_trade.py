@@ -143,4 +143,4 @@ def test_order_leaves_is_executed_and_the_open_one_is_cancelled_before_the_end()
             program.kill()
             exchange.close()
     assert program.returncode == 0 and "leaving: gg" in log and "ouch.cancelled 1\n" in statistics, log
-    assert "entered: buy 100 AAAA" in log and "at 100.0000" in log
+    assert "order 41: entered: buy 100 AAAA at 100.0000\n" in log and "order 41: executed: 100 AAAA at" in log

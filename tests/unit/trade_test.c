@@ -624,6 +624,54 @@ static bool is_logged(uint64_t *at, const char *text)
     return false;
 }
 
+TEST(each_order_and_each_response_is_a_line_of_the_log)
+{
+    static const char *const lines[] = {
+        "order 1: entered: buy 100 AAAA at 100.0000\n",
+        "order 1: accepted: B 100 AAAA at 100.0000, the exchange's 0, state L\n",
+        "order 1: executed: 40 AAAA at 100.0000, match 77, liquidity ?, position 40\n",
+        "order 1: cancelled: 60 shares, reason ?\n",
+        "order 2: entered: buy 100 AAAA at 100.0000\n",
+        "order 2: rejected: reason 0\n",
+        "order 1: broken: match 77, reason ?\n",
+    };
+    char line[LOG_LINE_BYTES_MAX + 1];
+    uint64_t at = log_end();
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    respond(ouch_executed(m, 1, 40, PRICE, 77));
+    pass(2 * NS_PER_MS);
+    assert_int_equal(counter("market.AAAA.fills"), 1);
+    respond(ouch_decrement(m, 1, 60));
+    pass(NS_PER_MS);
+    respond(ouch_response(m, 'J', 2, 29));
+    ouch_response(m, 'B', 1, sizeof(struct ouch_broken_wire));
+    store_be64(&((struct ouch_broken_wire *)m)->match, 77);
+    respond(sizeof(struct ouch_broken_wire));
+    for (size_t i = 0; i < ARRAY_COUNT(lines);) {
+        const size_t bytes = log_read(&at, line);
+        line[bytes] = '\0';
+        if (bytes == 0)
+            fail_msg("there is no line %s", lines[i]);
+        i += strstr(line, lines[i]) != NULL;
+        assert_true(i > 0 || strstr(line, "order ") == NULL);
+    }
+    pass(2 * NS_PER_MS);
+    assert_int_equal(counter("market.AAAA.fills") + counter("market.AAAA.profit") + counter("market.AAAA.loss"), 0);
+}
+
+TEST(day_that_the_exchange_repeats_is_logged_by_its_executions)
+{
+    start("strategy=watch");
+    log_in("S1", 1);
+    uint64_t at = log_end(), before = at;
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    respond(ouch_executed(m, 1, 40, PRICE, 77));
+    assert_true(is_logged(&at, "order 1: executed: 40 AAAA at 100.0000, match 77, liquidity ?, position 40"));
+    assert_false(is_logged(&before, "accepted"));
+    assert_int_equal(counter("trade.repeated"), 1);
+}
+
 TEST(datagrams_soon_after_a_pause_of_the_machine_are_old)
 {
     uint64_t at = log_end();

@@ -37,7 +37,7 @@ $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
 $(foreach name,$(PROGRAMS),$(if $(UNIT_EXTRA_$(name)_test),,\
 	$(eval UNIT_EXTRA_$(name)_test := $(call program_files,$(name)) $(FAKE_TRANSPORT))))
 UNIT_EXTRA_rehearsal_test := tests/lib/netdev_memory.c tests/lib/frame_pool.c
-TRADE_JOINS := $(addprefix app/trade/,feed.c orders.c program.c rehearse.c shown.c snapshot.c trade.c)
+TRADE_JOINS := $(addprefix app/trade/,audit.c feed.c orders.c program.c rehearse.c shown.c snapshot.c trade.c)
 $(foreach part,book ouch risk strategy,$(eval UNIT_EXTRA_trade_$(part)_test := \
 	$(filter-out $(TRADE_JOINS),$(wildcard app/trade/*.c))))
 UNIT_EXTRA_memory_map_test := kernel/memory/map.c
