@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import pathlib
+import resource
 import socket
 import subprocess
 import threading
@@ -78,6 +79,16 @@ def test_a_lost_datagram_is_counted_and_the_next_answer_is_its_own():
     assert result["lost"] == 1 and late and result["bytes"] == 64 * result["answered"]
 
 
+def test_connections_beyond_the_limit_of_a_shell():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with udp_server(lambda sock, _, data, peer: sock.sendto(data, peer)) as to:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+            assert measure("udp", to, "--connections", 100, "--duration", 0.5)["answered"]
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 class Pages(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200 if self.path == "/" else 404)
@@ -124,6 +135,8 @@ def test_tables_and_comparison(pages, tmp_path):
     (("udp", "127.0.0.1:9", "--payload", "random:x"), 2, "'x' is no number of bytes"),
     (("udp", "127.0.0.1:9", "--payload", "@/no/file"), 2, "@/no/file: No such file"),
     (("udp", "127.0.0.1:9", "--payload", ""), 2, "empty request"),
+    (("http", "127.0.0.1:9", "--payload", "random:1048576"), 2, "is longer than 1048576"),
+    (("http", "127.0.0.1:9", "--method", "HEAD"), 2, "--method HEAD"),
     (("udp", "no.invalid:9"), 2, "no.invalid: "), (("ftp", "127.0.0.1:9"), 2, "'ftp'")])
 def test_what_cannot_be_played_is_said(words, status, problem):
     assert problem in bench(*words, status=status)

@@ -16,10 +16,11 @@ LOAD = HERE.parent / "images/host/load" if INSTALLED else BUILD / "host/tools/de
 QUANTILES = (50, 90, 99, 99.9, 99.99)
 BAR = 50                    # columns of the histogram's longest bar
 USAGE = 2
+REQUEST_BYTES_MAX = 1 << 20     # load.c's
 
 
 def request_of(options):
-    """Returns the bytes of one request. ValueError names the word that is no payload."""
+    """Returns the bytes of one request. ValueError names the word that makes none."""
     word = ("" if options.protocol == "http" else "random:64") if options.payload is None else options.payload
     if word.startswith("@"):
         try:
@@ -38,6 +39,8 @@ def request_of(options):
             raise ValueError("--payload: an empty request has no answer")
         return payload
     method = options.method or ("POST" if payload else "GET")
+    if method == "HEAD":
+        raise ValueError("--method HEAD: the end of its answers is not known, for they have a length and no body")
     head = f"{method} {options.path} HTTP/1.1\r\nHost: {options.to[0]}:{options.to[1]}\r\n"
     return (head + (f"Content-Length: {len(payload)}\r\n" if payload else "") + "\r\n").encode() + payload
 
@@ -52,8 +55,10 @@ def resolved(host):
 def measure(options):
     """Plays the load. Returns the result as values for JSON; None if the load has said why there is none."""
     request = request_of(options)
-    words = [options.protocol, resolved(options.to[0]), options.to[1], options.connections, f"{options.rate:g}",
-             f"{options.warmup:g}", f"{options.duration:g}", options.answer_bytes or len(request)]
+    if len(request) > REQUEST_BYTES_MAX:
+        raise ValueError(f"a request of {len(request)} bytes is longer than {REQUEST_BYTES_MAX}")
+    words = [options.protocol, resolved(options.to[0]), options.to[1], options.connections, options.rate,
+             options.warmup, options.duration, options.answer_bytes or len(request)]
     try:
         process = subprocess.Popen([LOAD, *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except FileNotFoundError:
