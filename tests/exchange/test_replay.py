@@ -144,6 +144,7 @@ def test_a_day_is_the_same_in_files_of_all_kinds(tmp_path, content, words):
     assert found["events"] == wanted["events"] and found["summary"]["profit"] == wanted["summary"]["profit"]
     page = (tmp_path / "out.html").read_text()
     assert page.count("<svg") == 1 + bool(found["tick_to_order_ns"]["bins"]) and "12:00:03.041" in page
+    assert "<td>AAAA</td><td></td><td>69</td><td>2</td>" in page
 
 
 @pytest.mark.parametrize("content, words, status, said", [

@@ -1,5 +1,6 @@
 """The page of a replay: one file without scripts, that needs no other."""
 import html
+import re
 import time
 
 WIDTH, HEIGHT, LEFT = 900, 220, 70
@@ -93,6 +94,16 @@ def event_row(event):
     return "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells) + "</tr>"
 
 
+def symbol_rows(statistics):
+    """Yields a row for each stock that has fills: the position, the fills and the profit of the day."""
+    for name, fills in statistics.items():
+        if fills and (match := re.fullmatch(r"market\.(.+)\.fills", name)):
+            def value(key, head=f"market.{match[1]}."):
+                return statistics[head + key]
+            cells = (match[1], "", value("long") - value("short"), fills, dollars(value("profit") - value("loss")))
+            yield "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells) + "</tr>"
+
+
 def render(day):
     """Returns the page of a replay's document, with its `latest` events."""
     got = day["summary"]
@@ -115,6 +126,9 @@ def render(day):
 <title>Replay of {name}</title><style>{STYLE}</style></head><body>
 <h1>Replay of {name}</h1>
 <table>{table}</table>
+<h2>Stocks</h2>
+<table><thead><tr><th>stock</th><th></th><th>position</th><th>fills</th><th>profit, $</th></tr></thead>
+<tbody>{"".join(symbol_rows(day["statistics"]))}</tbody></table>
 <h2>Profit by time, $</h2>
 {profit_plot(day["profit"])}
 <h2>Tick to order</h2>
