@@ -3,10 +3,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "app/service/stats.h"
+#include "app/service/control_text.h"
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "base/format.h"
 #include "base/hmac.h"
 #include "base/log.h"
 #include "base/secrets.h"
@@ -14,21 +13,18 @@
 #include "base/time.h"
 #include "base/trace.h"
 #include "net/capture/capture.h"
-#include "net/capture/pcapng.h"
 
 static_assert(sizeof(struct control_header_wire) == 8, "docs/control.md");
 static_assert(sizeof(struct control_hello_wire) == 64, "docs/control.md");
 static_assert(sizeof(struct control_challenge_wire) == 56, "docs/control.md");
 static_assert(sizeof(struct control_command_wire) == 96, "docs/control.md");
 static_assert(sizeof(struct control_reply_wire) == 56, "docs/control.md");
-static_assert((int)CONTROL_CAPTURE_TEXT_BYTES_MAX <= (int)STATS_TEXT_BYTES_MAX, "control.text");
 static_assert(sizeof(struct control_challenge_wire) <= sizeof(struct control_hello_wire), "no amplification");
 static_assert(sizeof(struct control_reply_wire) + CONTROL_REPLY_TEXT_BYTES_MAX + CONTROL_MAC_BYTES
                   <= TRANSPORT_DATAGRAM_BYTES_MAX,
               "a reply fits a datagram");
 
 enum {
-    LINES_PER_TURN = 4, /* each takes about a microsecond */
     BUCKET_BITS = 8,
     BUCKET_COUNT = 1 << BUCKET_BITS,
 };
@@ -68,12 +64,9 @@ static struct {
     uint32_t address;
     uint16_t peer_port;
 
-    /* The reply under way: rendered as a whole, then sent in parts. */
-    bool replying, rendered;
-    uint32_t line;                      /* rendered next; of the statistics */
-    uint64_t position, end;             /* rendered next, of log or capture; its last frame */
-    size_t text_bytes, part_text_bytes; /* the whole text's; those of a part that is not the last */
-    char text[STATS_TEXT_BYTES_MAX];
+    /* The reply under way: its text is rendered as a whole, then sent in parts. */
+    bool replying;
+    size_t part_text_bytes;      /* of a part that is not the last */
     uint32_t part, repeats_left; /* sent next */
     uint64_t pause_until_ns;
 } control;
@@ -84,7 +77,7 @@ const struct counter_group control_counter_group = COUNTER_GROUP("control.", "Co
 
 static uint32_t part_count(void)
 {
-    size_t parts = (control.text_bytes + control.part_text_bytes - 1) / control.part_text_bytes;
+    size_t parts = (control_text.bytes + control.part_text_bytes - 1) / control.part_text_bytes;
     return parts ? (uint32_t)parts : 1;
 }
 
@@ -118,10 +111,10 @@ void control_check(void)
 {
     ASSERT(control.on || !control.replying);
     ASSERT(!control.left || control.leaving);
-    ASSERT(control.text_bytes <= sizeof control.text);
+    ASSERT(control_text.bytes <= sizeof control_text.text);
     ASSERT(control.repeats_left <= CONTROL_GG_REPEATS);
     ASSERT(!control.replying || control.part_text_bytes > 0);
-    ASSERT(!control.replying || !control.rendered || control.repeats_left == 0 || control.part < part_count());
+    ASSERT(!control.replying || !control_text.rendered || control.repeats_left == 0 || control.part < part_count());
 }
 
 static void make_header(struct control_header_wire *header, uint8_t type, size_t bytes)
@@ -278,18 +271,17 @@ static void begin_reply(const struct transport_event *event, const struct contro
 {
     ASSERT(control.on && control.part_text_bytes <= CONTROL_REPLY_TEXT_BYTES_MAX);
     control.replying = true;
-    control.rendered = false;
     control.command = *command;
     control.address = event->address;
     control.peer_port = event->peer_port;
     control.pause_until_ns = now_ns;
     control.repeats_left = 1;
-    control.part = control.line = 0;
-    control.text_bytes = 0;
+    control.part = 0;
     control.part_text_bytes = part_text_bytes_now();
-    control.position = 0;
+    uint64_t position = 0;
     for (unsigned i = 0; i < sizeof command->argument; i++)
-        control.position = control.position << 8 | command->argument[i];
+        position = position << 8 | command->argument[i];
+    control_text_begin(command->command, position);
     control_check();
 }
 
@@ -297,8 +289,7 @@ static void refuse(const char *message)
 {
     ASSERT(message[0] != '\0');
     control.result = CONTROL_REFUSED;
-    control.text_bytes = min_size(strlen(message), CONTROL_REPLY_TEXT_BYTES_MAX);
-    memcpy(control.text, message, control.text_bytes);
+    control_text_refuse(message);
 }
 
 /* Lets the program change a setting. A message of the program's is the reply. */
@@ -314,14 +305,8 @@ static void take_set(struct bytes word)
 static void take_capture(void)
 {
     control_counters.commands_capture++;
-    if (capture_bytes() == 0) {
+    if (capture_bytes() == 0)
         refuse("no frames are kept: capture= is not set");
-        return;
-    }
-    capture_flush();
-    control.end = capture_newest();
-    ASSERT(control.text_bytes == 0);
-    control.text_bytes = CONTROL_CAPTURE_HEAD_BYTES; /* filled in as the log's is */
 }
 
 /* Obeys or refuses a command. Its reply replaces one that is still under way. */
@@ -347,7 +332,6 @@ static void take_command(const struct transport_event *event, uint64_t now_ns)
         log_line("control: GG from %pI4h", &event->address);
     } else if (command->command == CONTROL_LOG) {
         control_counters.commands_log++;
-        control.text_bytes = CONTROL_LOG_HEAD_BYTES; /* filled in when it is known how far the text goes */
     } else if (command->command == CONTROL_SET) {
         take_set((struct bytes){ event->payload.data + sizeof *command, event->payload.count - sizeof *command });
     } else if (command->command == CONTROL_CAPTURE) {
@@ -355,6 +339,7 @@ static void take_command(const struct transport_event *event, uint64_t now_ns)
     } else {
         control_counters.commands_unknown++;
         control.result = CONTROL_UNKNOWN_COMMAND;
+        control_text_refuse("");
     }
     control_check();
 }
@@ -398,74 +383,13 @@ void control_datagram(const struct transport_event *event, uint64_t now_ns)
         take_command(event, now_ns);
 }
 
-/* Renders the next line of what was asked for. 0: there are no more, or no more fit. */
-static size_t render_line(char line[LOG_LINE_BYTES_MAX])
-{
-    ASSERT(!control.rendered && control.text_bytes <= sizeof control.text);
-    if (control.command.command != CONTROL_LOG) {
-        size_t bytes = stats_line(control.line++, line, STATS_LINE_BYTES_MAX);
-        return bytes <= sizeof control.text - control.text_bytes ? bytes : 0;
-    }
-    uint64_t position = control.position;
-    size_t bytes = log_read(&position, line);
-    if (bytes == 0 || bytes > CONTROL_LOG_TEXT_BYTES_MAX - control.text_bytes)
-        return 0;
-    control.position = position;
-    return bytes;
-}
-
-/* Writes the next block of the capture to the text. Returns false if there is none, or if no further one fits. */
-static bool render_block(void)
-{
-    ASSERT(control.text_bytes >= CONTROL_CAPTURE_HEAD_BYTES);
-    if (CONTROL_CAPTURE_TEXT_BYTES_MAX - control.text_bytes < PCAPNG_BLOCK_BYTES_MAX)
-        return false;
-    size_t bytes = pcapng_next(&control.position, control.end, (uint8_t *)control.text + control.text_bytes);
-    control.text_bytes += bytes;
-    return bytes != 0;
-}
-
-/* Writes in front of the text from where to ask next time; of the capture, up to where as well. */
-static void render_head(void)
-{
-    char head[CONTROL_CAPTURE_HEAD_BYTES + 1];
-    if (control.command.command == CONTROL_LOG)
-        format(head, sizeof head, "log %019llu\n", (unsigned long long)control.position);
-    else
-        format(head, sizeof head, "capture %019llu %019llu\n", (unsigned long long)control.position,
-               (unsigned long long)control.end);
-    ASSERT(strlen(head) <= control.text_bytes);
-    memcpy(control.text, head, strlen(head));
-}
-
-/* Appends a few lines. */
-static void render_some(void)
-{
-    static_assert((int)STATS_LINE_BYTES_MAX <= (int)LOG_LINE_BYTES_MAX, "one buffer for both");
-    char line[LOG_LINE_BYTES_MAX];
-    bool is_capture = control.command.command == CONTROL_CAPTURE && control.result == CONTROL_DONE;
-    for (unsigned i = 0; i < LINES_PER_TURN && !control.rendered; i++) {
-        if (is_capture) {
-            control.rendered = !render_block();
-            continue;
-        }
-        size_t bytes = control.result == CONTROL_DONE ? render_line(line) : 0;
-        memcpy(control.text + control.text_bytes, line, bytes);
-        control.text_bytes += bytes;
-        control.rendered = bytes == 0;
-    }
-    if (control.rendered && (is_capture || control.command.command == CONTROL_LOG))
-        render_head();
-    control_check();
-}
-
 static bool send_part(uint64_t now_ns)
 {
-    ASSERT(control.rendered && control.part < part_count());
+    ASSERT(control_text.rendered && control.part < part_count());
     uint8_t out[TRANSPORT_DATAGRAM_BYTES_MAX];
     struct control_reply_wire *reply = (struct control_reply_wire *)out;
     size_t from = control.part * control.part_text_bytes;
-    size_t text_bytes = min_size(control.text_bytes - from, control.part_text_bytes);
+    size_t text_bytes = min_size(control_text.bytes - from, control.part_text_bytes);
     size_t bytes = sizeof *reply + text_bytes + CONTROL_MAC_BYTES;
 
     make_header(&reply->header, CONTROL_REPLY, bytes);
@@ -476,7 +400,7 @@ static bool send_part(uint64_t now_ns)
     store_be16(reply->part, (uint16_t)control.part);
     store_be16(reply->part_count, (uint16_t)part_count());
     store_be16(reply->text_bytes, (uint16_t)text_bytes);
-    memcpy(reply->text, control.text + from, text_bytes);
+    memcpy(reply->text, control_text.text + from, text_bytes);
     hmac(&control.key, out, sizeof *reply + text_bytes, reply->text + text_bytes);
     capture_mute(reply->command == CONTROL_CAPTURE);
     bool sent = transport_udp_send(control.port, control.address, control.peer_port, out, bytes, now_ns);
@@ -494,8 +418,9 @@ void control_poll(uint64_t now_ns)
     if (!control.replying || now_ns < control.pause_until_ns)
         return;
     trace_work(TRACE_WORK_CONTROL);
-    if (!control.rendered) {
-        render_some();
+    if (!control_text.rendered) {
+        control_text_render();
+        control_check();
         return;
     }
     if (control.repeats_left == 0) {

@@ -38,7 +38,7 @@ static void state_any(void)
     prove_any(&control, sizeof control);
     control.on = prove_number(0, 1);
     control.replying = prove_number(0, 1);
-    control.rendered = prove_number(0, 1);
+    control_text.rendered = prove_number(0, 1);
     control.leaving = prove_number(0, 1);
     control.part_text_bytes = prove_number(0, CONTROL_REPLY_TEXT_BYTES_MAX);
     control.set = prove_number(0, 1) ? set : NULL;
