@@ -111,5 +111,8 @@ TEST(map_of_random_regions_equals_a_table_of_pages)
                 said[at / 4096] = true;
         }
         assert_memory_equal(said, ram, sizeof ram);
+        uint64_t begin = random_below(MODEL_PAGES), end = begin + random_below((uint32_t)(MODEL_PAGES - begin)) + 1;
+        assert_true(memory_map_holds(&map, begin * 4096, end * 4096)
+                    == (memchr(ram + begin, false, end - begin) == NULL));
     }
 }
