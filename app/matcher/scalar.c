@@ -27,7 +27,7 @@ static void scalar_candidates(const struct modulus_probe *probe, const uint8_t *
     for (uint32_t t = 1; t < n; t++) {
         const uint32_t digit = (uint32_t)(at[-(ptrdiff_t)t] - '0');
         sum += digit * probe->weights[MODULUS_AFTER - t];
-        if (__builtin_expect(sum > probe->limit, 1) || digit == 0 || t < least || t <= MODULUS_YOUNG_DIGITS)
+        if (__builtin_expect((digit == 0) | (sum > probe->limit), 1) || t < least || t <= MODULUS_YOUNG_DIGITS)
             continue;
         if (list->count++ == CANDIDATES_MAX)
             return;

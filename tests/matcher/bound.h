@@ -4,7 +4,7 @@
 #include "app/matcher/state.h"
 
 /* Units of work for a digit, for a digit and a modulus with a tail, for an answer, for a burst. */
-enum { BOUND_DIGIT = 60, BOUND_TAIL = 40, BOUND_ANSWER = 250, BOUND_BURST = 1000 };
+enum { BOUND_DIGIT = 60, BOUND_TAIL = 40, BOUND_ANSWER = 250, BOUND_BURST = 1200 };
 
 static inline double bound_of(const struct matcher *m, double digits, double answers, double bursts)
 {

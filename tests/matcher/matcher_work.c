@@ -88,6 +88,7 @@ static const struct row rows[] = {
     { EIGHT_K8, "random", 1024, 1 },
     { EIGHT_K8, "waits:random", 256, 1 },
     { EIGHT_K8, "waits:random", 1024, 1 },
+    { EIGHT_K8, "waits:zeros", 256, 1 },
     { EIGHT_K8, "waits:hot0", 256, 9 },
     { "3,7,9,11,13,823,1009,99991", "random", 1024, 1 },
     { "2^511", "random", 1024, 100 },
