@@ -33,6 +33,11 @@ static struct mold {
     uint64_t ends_at; /* the sequence number after the session's last message, when it is known */
     uint64_t line_next[MOLD_LINE_COUNT];
     uint64_t gap_wait_ns, request_ns; /* request_ns: while there is a gap, when to ask for it */
+    uint64_t asked;                   /* all that is missing before this number has been requested */
+    uint64_t retry_ns;                /* when that is requested again; 0: nothing has been requested */
+    uint64_t answered;                /* the latest number of an answer that came before an earlier one */
+    uint64_t cut_at;                  /* the number after an answer with less than was asked for */
+    uint64_t again, again_ns;         /* the number that is requested again alone, and when */
     uint32_t retries;
     uint32_t stored_count;
     /* The places in the store: the used ones in the order of their sequence numbers, then the free ones. */
@@ -66,6 +71,7 @@ void mold_init(uint64_t gap_wait_ns, uint64_t timeout_ns, const uint8_t session[
 }
 
 uint64_t mold_next_number(void) { return mold.next; }
+uint64_t mold_missing(void) { return mold.announced - mold.next; }
 bool mold_is_lost(void) { return mold.lost; }
 HOT bool mold_has_ended(void) { return mold.next >= mold.ends_at; }
 HOT bool mold_is_current(void) { return mold.joined && !mold_has_ended() && !mold.lost && mold.next == mold.announced; }
@@ -135,7 +141,10 @@ NOT_HOT static void gap_began(bool filling)
     ASSERT(mold.next < mold.announced);
     mold_counters.gaps += !filling;
     mold.request_ns = mold.now_ns + (filling ? 0 : mold.gap_wait_ns);
-    mold.retries = 0;
+    mold.retries = filling;
+    mold.retry_ns = filling ? mold.now_ns + MOLD_RETRY_NS : 0;
+    if (!filling || mold.asked < mold.next)
+        mold.asked = mold.next;
     if (mold.announced - mold.next > MOLD_GAP_MAX && !mold.lost) {
         mold.lost = true;
         mold_counters.lost++;
@@ -153,6 +162,33 @@ static inline void announce(uint64_t sequence)
         gap_began(false);
 }
 
+/* Moves to the first missing message from `*from` on. Returns the number after the last one that is missing with it. */
+static uint64_t hole_at(uint64_t *from)
+{
+    for (uint32_t i = 0; i < mold.stored_count; i++) {
+        const struct stored *s = stored_at(i);
+        if (s->sequence > *from)
+            return s->sequence;
+        *from = max_u64(*from, s->sequence + s->count);
+    }
+    ASSERT(*from >= mold.next);
+    return mold.announced;
+}
+
+/* Begins to request all that is missing, for the first time or again. Returns false if that was in vain too often. */
+static bool ask_from_the_beginning(uint64_t now_ns)
+{
+    mold.asked = mold.next;
+    mold.answered = mold.cut_at = 0;
+    mold.retry_ns = now_ns + MOLD_RETRY_NS;
+    if (mold.retries++ < MOLD_RETRIES_MAX)
+        return true;
+    mold.lost = true;
+    mold.request_ns = UINT64_MAX;
+    mold_counters.lost++;
+    return false;
+}
+
 uint32_t mold_request(uint64_t now_ns, uint8_t request[MOLD_HEADER_BYTES])
 {
     if (mold.next != mold.moved_next) {
@@ -162,16 +198,22 @@ uint32_t mold_request(uint64_t now_ns, uint8_t request[MOLD_HEADER_BYTES])
     if (now_ns < mold.request_ns || mold.lost || mold.unsettled)
         return 0;
     ASSERT(mold.next < mold.announced);
-    if (mold.retries == MOLD_RETRIES_MAX) {
-        mold.lost = true;
-        mold.request_ns = UINT64_MAX;
-        mold_counters.lost++;
+    if (now_ns >= mold.retry_ns && !ask_from_the_beginning(now_ns))
+        return 0;
+    uint64_t from = mold.asked;
+    const bool is_overtaken = (mold.answered > mold.next || mold.cut_at == mold.next) && mold.next < mold.asked;
+    if (is_overtaken && (mold.again != mold.next || now_ns >= mold.again_ns)) {
+        from = mold.again = mold.next;
+        mold.again_ns = now_ns + MOLD_AGAIN_NS;
+    }
+    const uint64_t end = hole_at(&from);
+    if (from >= end || from >= mold.next + MOLD_WINDOW) {
+        mold.request_ns = is_overtaken ? min_u64(mold.retry_ns, mold.again_ns) : mold.retry_ns;
         return 0;
     }
-    uint64_t end = mold.stored_count > 0 ? stored_at(0)->sequence : mold.announced;
-    write_header((struct mold_header_wire *)request, mold.next, min_u64(end - mold.next, MOLD_COUNT_MAX));
-    mold.retries++;
-    mold.request_ns = now_ns + MOLD_RETRY_NS;
+    const uint64_t count = min_u64(end - from, MOLD_ASK_COUNT);
+    write_header((struct mold_header_wire *)request, from, count);
+    mold.asked = max_u64(mold.asked, from + count);
     mold_counters.requests++;
     return MOLD_HEADER_BYTES;
 }
@@ -228,7 +270,7 @@ NOT_HOT static bool join(enum mold_line line, const struct mold_header_wire *hea
     mold.moved_ns = mold.now_ns;
     if (!mold.joined)
         return true;
-    mold.next = mold.announced = mold.moved_next = 1;
+    mold.next = mold.announced = mold.moved_next = mold.asked = 1;
     mold.ends_at = mold.request_ns = UINT64_MAX;
     memset(mold.line_next, 0, sizeof mold.line_next);
     mold.stored_count = mold.retries = 0;
@@ -242,6 +284,30 @@ NOT_HOT static bool join(enum mold_line line, const struct mold_header_wire *hea
 static inline bool is_of_session(enum mold_line line, const struct mold_header_wire *header)
 {
     return __builtin_expect(memcmp(mold.session, header->session, MOLD_SESSION_BYTES) == 0, 1) || join(line, header);
+}
+
+/* Notes an answer: later ones may have overtaken it, or the server may have sent less than was asked for. */
+static void note_answer(uint64_t sequence, uint32_t count)
+{
+    ASSERT(sequence <= SEQUENCE_MAX);
+    if (count < MOLD_ASK_COUNT)
+        mold.cut_at = sequence + count;
+    if (sequence > mold.next)
+        mold.answered = max_u64(mold.answered, sequence);
+    if (mold.next < mold.announced && mold.retries > 0)
+        mold.request_ns = mold.now_ns;
+}
+
+/* Notes a datagram that is not the next one of its line, or an answer of the rerequest server. */
+NOT_HOT static void note_jump(enum mold_line line, uint64_t sequence, uint32_t count)
+{
+    ASSERT(line < MOLD_LINE_COUNT);
+    if (line == MOLD_REREQUEST)
+        note_answer(sequence, count);
+    else if (sequence < mold.line_next[line])
+        mold_counters.backwards++;
+    else if (mold.line_next[line] != 0)
+        *(line == MOLD_A ? &mold_counters.lost_a : &mold_counters.lost_b) += sequence - mold.line_next[line];
 }
 
 /* Counts a datagram that brings no message. */
@@ -277,9 +343,9 @@ HOT bool mold_take(enum mold_line line, struct bytes datagram, uint64_t now_ns)
         return skip(&mold_counters.drop_sequence);
     mold.joined = true;
     mold.heard_ns[line] = now_ns;
-    if (sequence < mold.line_next[line] && line != MOLD_REREQUEST)
-        mold_counters.backwards++;
-    mold.line_next[line] = sequence + count;
+    if (__builtin_expect(sequence != mold.line_next[line], 0))
+        note_jump(line, sequence, count);
+    mold.line_next[line] = line == MOLD_REREQUEST ? 0 : sequence + count;
     if (count == 0) { /* a heartbeat, or the end: the number is the next message's */
         if (header_count == COUNT_END && mold.ends_at == UINT64_MAX && sequence >= mold.next)
             mold.ends_at = sequence;
@@ -359,7 +425,7 @@ void mold_resume(uint64_t sequence, uint64_t now_ns)
     ASSERT(sequence > 0 && sequence <= SEQUENCE_MAX && mold.left == 0);
     mold.now_ns = now_ns;
     mold.lost = false;
-    mold.next = sequence;
+    mold.next = mold.asked = sequence;
     mold.retries = 0;
     mold.announced = sequence;
     for (enum mold_line line = MOLD_A; line <= MOLD_B; line++)

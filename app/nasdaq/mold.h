@@ -3,12 +3,13 @@
  *
  * The first copy of a sequence number wins, whichever line brings it. Datagrams after a gap wait in a store of
  * MOLD_STORE_COUNT. The gap waits `gap_wait_ns` for the other line. Then its messages are requested from the rerequest
- * server, again after MOLD_RETRY_NS without progress. After MOLD_RETRIES_MAX of these the gap is lost: only a snapshot
- * helps. A gap that is longer than MOLD_GAP_MAX messages is lost at once.
+ * server, by requests of MOLD_ASK_COUNT, for MOLD_WINDOW messages at the same time. One whose answer was overtaken is
+ * sent again at once, and each MOLD_AGAIN_NS. All are after MOLD_RETRY_NS without progress. After MOLD_RETRIES_MAX of
+ * these the gap is lost: only a snapshot helps. A gap that is longer than MOLD_GAP_MAX messages is lost at once.
  *
  *     for (bool due = mold_take(line, datagram, now_ns); due; due = mold_advance())
  *         while (mold_next(&message)) ...
- *     bytes = mold_request(now_ns, request)        in each turn; 0: there is nothing to ask for */
+ *     bytes = mold_request(now_ns, request)        in each turn, some times; 0: there is nothing to ask for */
 #pragma once
 
 #include <assert.h>
@@ -42,11 +43,14 @@ enum {
     MOLD_DATAGRAM_BYTES_MAX = 1472, /* an Ethernet frame's */
     MOLD_AHEAD_COUNT = 6,
     MOLD_STORE_COUNT = 1024, /* 8 ms at 5 million messages a second */
-    MOLD_COUNT_MAX = 0xfffe, /* messages of a request */
+    MOLD_COUNT_MAX = 0xfffe, /* messages of a datagram */
+    MOLD_ASK_COUNT = 27,     /* messages of a request: ITCH's longest fit one datagram */
+    MOLD_WINDOW = 64 * MOLD_ASK_COUNT,
     MOLD_RETRIES_MAX = 20,
     MOLD_GAP_MAX = 1000000,
 };
 #define MOLD_RETRY_NS (20 * NS_PER_MS)
+#define MOLD_AGAIN_NS (2 * NS_PER_MS) /* a request whose answer was overtaken */
 
 /* Begins before the first datagram. `session`: the only one that is joined, padded with blanks; NULL: any. Then ours is
  * that of the first datagram, until it ends, is silent for `timeout_ns`, or brings no message for so long while another
@@ -65,6 +69,9 @@ bool mold_ahead(struct bytes *message);
 
 /* Returns the number of the message that mold_next will return next. */
 uint64_t mold_next_number(void);
+
+/* Returns how many messages the lines have spoken of that have not been returned. */
+uint64_t mold_missing(void);
 
 /* Makes the next stored datagram's messages due, when mold_next has returned false. Returns false if there is none:
  * the gap has ended, or the next one has begun. A caller that has no time may call later: mold_has_backlog. */
@@ -107,13 +114,14 @@ void mold_rehearsal_end(void);
 /* Asserts the invariant. */
 void mold_check(void);
 
-/* first_...: datagrams that brought messages first; sessions: joined after the first. */
+/* first_...: datagrams that brought messages first; sessions: joined after the first; lost_a, lost_b: messages
+ * that this line has passed over. */
 #define MOLD_COUNTERS(X)                                                                                               \
     X(DATAGRAMS, datagrams_a), X(DATAGRAMS, datagrams_b), X(COUNT, datagrams_rerequested), X(FIRST, first_a),          \
         X(FIRST, first_b), X(COUNT, first_rerequested), X(COUNT, messages), X(COUNT, heartbeats),                      \
-        X(COUNT, duplicates), X(COUNT, gaps), X(COUNT, requests), X(ALERT, lost), X(COUNT, holds), X(COUNT, sessions), \
-        X(COUNT, stored), X(DROP_FRAME, drop_length), X(DROP_FRAME, drop_session), X(DROP_FRAME, drop_sequence),       \
-        X(DROP_FRAME, drop_store_full), X(ALERT, backwards)
+        X(COUNT, duplicates), X(COUNT, gaps), X(COUNT, requests), X(ALERT, lost), X(COUNT, lost_a), X(COUNT, lost_b),  \
+        X(COUNT, holds), X(COUNT, sessions), X(COUNT, stored), X(DROP_FRAME, drop_length),                             \
+        X(DROP_FRAME, drop_session), X(DROP_FRAME, drop_sequence), X(DROP_FRAME, drop_store_full), X(ALERT, backwards)
 extern struct mold_counters {
     uint64_t MOLD_COUNTERS(COUNTER_MEMBER);
 } mold_counters;

@@ -3,6 +3,8 @@
 #include "base/assert.h"
 #include "base/log.h"
 
+enum { REQUESTS_PER_TURN = 16 };
+
 HOT void feed_take_messages(uint64_t now_ns)
 {
     struct bytes message;
@@ -56,11 +58,27 @@ HOT void feed_take_line(enum mold_line line, const struct transport_event *event
         feed_take(line, event->payload, now_ns);
 }
 
+/* Says which of two lines has been silent for feed.timeout, and when it is back. */
+static void watch_lines(uint64_t now_ns)
+{
+    for (enum mold_line line = MOLD_A; line <= MOLD_B && trade_settings.feed[MOLD_B].port != 0; line++) {
+        const uint64_t since_ns = max_u64(mold_line_heard_ns(line), max_u64(trade.began_ns, trade.caught_up_ns));
+        const bool is_silent = now_ns >= since_ns + trade_settings.feed_timeout_ns;
+        if (is_silent == trade.line_silent[line])
+            continue;
+        trade.line_silent[line] = is_silent;
+        trade.counters.line_losses += is_silent;
+        log_line("trade: line %c is %s", line == MOLD_A ? 'a' : 'b', is_silent ? "silent" : "back");
+    }
+    ASSERT(trade.began_ns <= now_ns);
+}
+
 NOT_HOT void feed_watch(uint64_t now_ns)
 {
     const uint64_t heard_ns = mold_heard_ns();
     ASSERT(heard_ns <= now_ns);
     trade.feed_heard = heard_ns > trade.caught_up_ns && now_ns - heard_ns < trade_settings.feed_timeout_ns;
+    watch_lines(now_ns);
     const char *trouble = NULL;
     if (heard_ns != 0)
         trouble = mold_has_ended()                 ? "the feed's session has ended"
@@ -86,7 +104,11 @@ void feed_rerequest(uint64_t now_ns)
 {
     uint8_t request[MOLD_HEADER_BYTES];
     const struct endpoint *to = &trade_settings.rerequest;
-    uint32_t bytes = mold_request(now_ns, request);
-    if (bytes > 0 && to->address != 0)
-        transport_udp_send(trade_settings.rerequest_port, to->address, to->port, request, bytes, now_ns);
+    for (uint32_t i = 0; i < REQUESTS_PER_TURN; i++) {
+        const uint32_t bytes = mold_request(now_ns, request);
+        if (bytes == 0)
+            return;
+        if (to->address != 0)
+            transport_udp_send(trade_settings.rerequest_port, to->address, to->port, request, bytes, now_ns);
+    }
 }

@@ -34,9 +34,9 @@ enum {
 
 #define TRADE_COUNTERS(X)                                                                                              \
     X(COUNT, turns), X(COUNT, events), X(COUNT, ticks), X(COUNT, orders), X(COUNT, waited), X(COUNT, feed_losses),     \
-        X(COUNT, snapshots), X(COUNT, doubts), X(COUNT, repeated), X(COUNT, stops_loss), X(COUNT, stops_rejects),      \
-        X(DROP_FRAME, drop_stranger), X(DROP_FRAME, drop_source), X(DROP_FRAME, drop_snapshot),                        \
-        X(DROP_FRAME, drop_kept_full)
+        X(COUNT, line_losses), X(COUNT, snapshots), X(COUNT, doubts), X(COUNT, repeated), X(COUNT, stops_loss),        \
+        X(COUNT, stops_rejects), X(DROP_FRAME, drop_stranger), X(DROP_FRAME, drop_source),                             \
+        X(DROP_FRAME, drop_snapshot), X(DROP_FRAME, drop_kept_full)
 /* The first four are 0 or 1; profit and loss of the day in units of 0.0001, one of them 0. */
 #define TRADE_SWITCHES(X)                                                                                              \
     X(LEVEL, stopped), X(LEVEL, feed_current), X(LEVEL, session_ready), X(LEVEL, market_open), X(LEVEL, profit),       \
@@ -58,6 +58,8 @@ extern struct trade {
     uint64_t sells_first;         /* a bit for each symbol whose latest order bought */
     uint64_t (*clock_ns)(void);
     uint64_t turn_ends_ns;
+    uint64_t began_ns;
+    bool line_silent[2];
     uint64_t caught_up_ns;                 /* datagrams until then may be as old as a pause */
     uint32_t source[2];                    /* the hosts that send the feed's lines; 0: not heard yet */
     uint64_t names[BOOK_SYMBOL_COUNT_MAX]; /* the symbols, as they stand in messages */

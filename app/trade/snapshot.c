@@ -7,6 +7,7 @@
 
 enum {
     WAIT_S_MAX = 64,
+    LATE_MESSAGES = 10000,
     KEPT_COUNT_MAX = 1 << 14, /* messages of the feed whose books are being rebuilt */
     KEPT_BYTES_MAX = 50,      /* ITCH 5.0: the longest message */
     KEPT_SLICE = 256,         /* taken in a turn: some 20 us */
@@ -130,6 +131,8 @@ void snapshot_watch_session(uint64_t now_ns)
     log_line("trade: the feed's session is %.10s", (const char *)session);
     trade.renews = trade.session[0] != 0;
     memcpy(trade.session, session, sizeof trade.session);
+    if (!trade.renews && mold_missing() > LATE_MESSAGES && !mold_is_lost() && trade_settings.snapshot.address != 0)
+        mold_hold(); /* after so late a start a snapshot comes first */
     if (!trade.renews)
         return;
     trade.snapshot.wanted = false; /* this snapshot is of the session before */

@@ -52,7 +52,7 @@ const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
     trade.dirty = trade_all_symbols();
     trade.clock_ns = machine->now_ns;
     trade.ns_per_cycle_32 = (NS_PER_MS << 32) / machine->tsc_khz;
-    trade.next_poll_ns = trade.turn_ends_ns = now_ns;
+    trade.next_poll_ns = trade.turn_ends_ns = trade.began_ns = now_ns;
     memcpy(trade.names, s->symbols, s->symbol_count * sizeof s->symbols[0]);
     book_init(s->symbols, s->symbol_count, s->order_count_max, load_le64(machine->secret));
     uint8_t session[MOLD_SESSION_BYTES + 1];

@@ -127,6 +127,30 @@ TEST(gap_of_both_lines_is_requested_and_filled_part_by_part)
     assert_int_equal(mold_counters.requests, 2);
 }
 
+/* Sixty-four requests are under way. One that is overtaken is sent again at once, all others after some time. */
+TEST(long_gap_is_filled_by_requests_that_run_in_parallel)
+{
+    uint64_t sequence, first = 2;
+    uint32_t count;
+    send(MOLD_A, 1, 1);
+    send(MOLD_A, 100000, 1);
+    now_ns += WAIT_NS;
+    for (; (count = requested(&sequence)) > 0; first += count)
+        assert_true(count == MOLD_ASK_COUNT && sequence == first);
+    assert_int_equal(first, 2 + MOLD_WINDOW);
+    send(MOLD_REREQUEST, 2 + MOLD_ASK_COUNT, MOLD_ASK_COUNT);
+    assert_true(requested(&sequence) == MOLD_ASK_COUNT && sequence == 2);
+    assert_int_equal(requested(&sequence), 0);
+    send(MOLD_REREQUEST, 2, MOLD_ASK_COUNT);
+    assert_int_equal(taken, 1 + 2 * MOLD_ASK_COUNT);
+    for (uint32_t i = 0; i < 2; i++) /* room for two more */
+        assert_true(requested(&sequence) == MOLD_ASK_COUNT && sequence == first + i * MOLD_ASK_COUNT);
+    assert_int_equal(requested(&sequence), 0);
+    now_ns += MOLD_RETRY_NS;
+    assert_true(requested(&sequence) == MOLD_ASK_COUNT && sequence == taken + 1);
+    assert_int_equal(mold_counters.lost_a, 99998);
+}
+
 TEST(each_hole_waits_for_the_other_line_again)
 {
     uint64_t sequence;
@@ -365,4 +389,40 @@ TEST(random_loss_and_reorder_change_nothing)
         assert_false(mold_is_lost());
     }
     assert_true(mold_counters.requests > 0 && mold_counters.stored > 0);
+}
+
+/* Bad days: 100,000 messages in a tenth of a second, lines and requests that lose, in percent, a server that answers
+ * after 0.1 ms with some messages at most. All is there within a second. */
+TEST(floods_on_lines_that_lose_heal_within_a_second)
+{
+    enum { TOTAL = 100000, EACH = 10, STEP_NS = 100000, ANSWERS = 4096 };
+    static const struct {
+        uint32_t lost[MOLD_LINE_COUNT], most;
+    } days[] = { { { 1, 1, 0 }, 40 }, { { 5, 5, 10 }, 40 }, { { 5, 5, 5 }, 20 }, { { 100, 10, 10 }, 40 } };
+    static struct {
+        uint64_t due_ns, sequence;
+        uint32_t count;
+    } answers[ANSWERS];
+    random_seed(20261128);
+    for (size_t day = 0; day < ARRAY_COUNT(days); day++) {
+        test_before_each();
+        uint64_t next = 1, first = 0, last = 0, sequence;
+        const uint64_t until_ns = now_ns + NS_PER_S;
+        while (taken < TOTAL) {
+            now_ns += STEP_NS / 10;
+            for (enum mold_line line = MOLD_A; line <= MOLD_B; line++)
+                if (random_below(100) >= days[day].lost[line])
+                    send(line, next, next <= TOTAL ? EACH : 0);
+            next += next <= TOTAL ? EACH : 0;
+            for (uint32_t i = 0, count; i < 16 && (count = requested(&sequence)) > 0; i++) {
+                const uint32_t sent = min_u32(count, days[day].most);
+                if (random_below(100) >= days[day].lost[MOLD_REREQUEST])
+                    answers[last++ % ANSWERS] = (typeof(answers[0])){ now_ns + STEP_NS, sequence, sent };
+            }
+            for (; first < last && answers[first % ANSWERS].due_ns <= now_ns; first++)
+                send(MOLD_REREQUEST, answers[first % ANSWERS].sequence, answers[first % ANSWERS].count);
+            assert_true(last - first < ANSWERS && !mold_is_lost() && now_ns < until_ns);
+        }
+        assert_true(mold_counters.lost_a > 0 || days[day].lost[MOLD_A] == 100);
+    }
 }

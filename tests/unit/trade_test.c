@@ -754,6 +754,30 @@ TEST(nothing_is_ordered_after_bad_input)
     }
 }
 
+TEST(line_that_is_dead_is_said_and_so_is_its_return)
+{
+    uint64_t at = log_end();
+    for (int i = 0; i < 40; i++) {
+        feed(itch_trade(m, LOCATE, PRICE));
+        pass(100 * NS_PER_MS);
+    }
+    assert_true(is_logged(&at, "line b is silent") && counter("trade.line_losses") == 1);
+    send_feed(5002, MOLD_TEST_SESSION, sequence, 0);
+    pass(2 * NS_PER_MS);
+    assert_true(is_logged(&at, "line b is back"));
+}
+
+TEST(who_joins_late_loads_a_snapshot_before_anything_else)
+{
+    for (int late = 0; late < 2; late++) {
+        start("");
+        sequence = late ? 20000 : 5000;
+        feed(itch_trade(m, LOCATE, PRICE));
+        pass(5 * NS_PER_MS);
+        assert_true(mold_is_lost() == late && (mold_counters.requests == 0) == late);
+    }
+}
+
 TEST(another_session_of_the_feed_is_dropped)
 {
     uint32_t bytes = itch_add(m, LOCATE, 10, 'S', 400, PRICE);
