@@ -63,7 +63,7 @@ void matcher_begin(struct matcher *matcher, const uint8_t *digits, size_t count)
 enum matcher_step {
     MATCHER_DONE,    /* no answer is left in this burst */
     MATCHER_ANSWER,  /* the next answer that ends in this burst */
-    MATCHER_WORKING, /* none yet, after 25 us at worst: poll and call again */
+    MATCHER_WORKING, /* none yet, after 15 us at worst: poll and call again */
 };
 
 /* Goes on with the search, up to the next answer. */

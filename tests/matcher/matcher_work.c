@@ -1,4 +1,4 @@
-/* The work of the matcher on the worst streams, in the units of app/matcher/state.h: the same on each machine.
+/* The work of the matcher on the worst streams, in the units of app/matcher/work.h: the same on each machine.
  *
  *     matcher_work SIMD FILE [RUNS]    prints a line a stream, and fails if one exceeds a bound
  *
