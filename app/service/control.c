@@ -66,7 +66,7 @@ static struct {
 
     /* The reply under way: its text is rendered as a whole, then sent in parts. */
     bool replying;
-    size_t part_text_bytes;      /* of a part that is not the last */
+    size_t part_text_bytes;      /* bytes of a part, the last one aside */
     uint32_t part, repeats_left; /* sent next */
     uint64_t pause_until_ns;
 } control;

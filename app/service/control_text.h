@@ -12,7 +12,7 @@ extern struct control_text {
     uint8_t command;        /* CONTROL_LOG, CONTROL_CAPTURE; any other: the statistics */
     bool rendered;          /* `text` is whole */
     uint32_t line;          /* the statistics' next one */
-    uint64_t position, end; /* where log or capture go on; the capture's last frame */
+    uint64_t position, end; /* the place in log or capture; the capture's last frame */
     size_t bytes;
     char text[STATS_TEXT_BYTES_MAX]; /* no NUL at its end */
 } control_text;

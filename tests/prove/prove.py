@@ -46,7 +46,8 @@ PROOFS = {
                       "size_take:50,trailer_first:20,line_ends:10",
                       ("-eva-widening-delay", "30", "-inline-calls", "http_chunks_take", "-eva-split-return-function",
                        "chunk_bytes_usual:0,in_body:0,next_state:5:14,size_take:14,trailer_first:14,line_ends:14")),
-    "control": ("control datagrams", "app/service/control.c app/service/control_text.c base/hmac.c base/sha256.c base/siphash.c",
+    "control": ("control datagrams", "app/service/control.c app/service/control_text.c base/hmac.c base/sha256.c "
+                "base/siphash.c",
                 "datagram:10,control_datagram:20,hmac_key_set:70,sha256_add:20,sha256_finish:20,sha256_schedule:70,"
                 "sha256_compress:70,sha256_block:20,transport_udp_send:200,make_challenge:5,siphash:40,"
                 "length_is_right:20,take_set:10,set:200",
