@@ -177,12 +177,12 @@ def test_a_key_file_serves_every_tool_and_a_reader_may_have_enough(words, tmp_pa
             process.stderr.close()
 
 
-@pytest.mark.parametrize("tool", ["gg", "peregrine", "run.py", "new-program", "wire_probe.py", "contest/contest",
+@pytest.mark.parametrize("tool", ["gg", "peregrine", "run.py", "new-program", "wire_probe.py", "contest/contest", "exchange",
                                   "workshop/report.py", "workshop/figures.py", "workshop/coverage.py"])
 def test_no_tool_complains_of_a_reader_that_has_enough(tool):
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, GG.parent / tool] if tool != "contest/contest" else [GG.parent / tool]
+    command = [sys.executable, GG.parent / tool] if tool not in ("contest/contest", "exchange") else [GG.parent / tool]
     done = subprocess.run([*command, "--help"], stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""`python3 -m servers.exchange COMMAND ...`, with tools/ in PYTHONPATH."""
+"""tools/exchange COMMAND ...: docs/exchange.md."""
 import sys
 from importlib import import_module
 
