@@ -88,10 +88,10 @@ def pcapng_of(day):
         for ns, frame in frames_of(day))
 
 
-def run(folder, content, *words):
+def run(folder, content, *words, name="day"):
     """Replays a file of bytes. Returns the exit status, what was printed, and the document if there is one."""
-    (folder / "day").write_bytes(content)
-    done = subprocess.run([*WORDS, "replay", folder / "day", *words, "--out", folder / "out"], capture_output=True,
+    (folder / name).write_bytes(content)
+    done = subprocess.run([*WORDS, "replay", folder / name, *words, "--out", folder / "out"], capture_output=True,
                           text=True, timeout=WAIT_S, env=os.environ)
     document = json.loads((folder / "out.json").read_text()) if done.returncode == 0 else None
     return done.returncode, done.stdout + done.stderr, document
@@ -145,6 +145,11 @@ def test_a_day_is_the_same_in_files_of_all_kinds(tmp_path, content, words):
     page = (tmp_path / "out.html").read_text()
     assert page.count("<svg") == 1 + bool(found["tick_to_order_ns"]["bins"]) and "12:00:03.041" in page
     assert "<td>AAAA</td><td></td><td>69</td><td>2</td>" in page
+
+
+def test_a_file_may_have_a_name_that_is_no_text(tmp_path):
+    status, said, _ = run(tmp_path, file_of(QUEUE), "symbols=AAAA", *BUYS.split(), name=os.fsdecode(b"\xff<b>"))
+    assert status == 0 and "<b>" not in (tmp_path / "out.html").read_text(), said
 
 
 @pytest.mark.parametrize("content, words, status, said", [

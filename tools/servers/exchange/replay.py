@@ -251,7 +251,7 @@ def main(words):
                                    f"{result.failure or f'the program has failed: {options.out}.log'}")
                 return status if status > 0 else 1
             shown = result.finish()
-        with open(f"{options.out}.html", "w", encoding="utf-8") as page:
+        with open(f"{options.out}.html", "w", encoding="utf-8", errors="backslashreplace") as page:
             page.write(replay_page.render({**head, **shown}))
     except OSError as error:
         complain("replay", error)
