@@ -207,6 +207,8 @@ HOT void orders_consider(uint32_t symbol, uint64_t now_ns)
     if (!trade_is_armed() || !mold_is_current())
         return;
     trade.dirty &= ~BIT(symbol);
+    if (__builtin_expect((trade.cancel_symbols & BIT(symbol)) != 0, 0))
+        return; /* an end of its orders wakes the strategy */
     struct strategy_view *view = &orders_views[symbol];
     view->now_ns = now_ns;
     if (trade.observe != NULL)

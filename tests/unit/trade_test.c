@@ -1228,6 +1228,25 @@ TEST(contradicted_book_is_healed_by_a_snapshot_while_the_others_trade_on)
     assert_int_equal(counter("trade.snapshots"), 2);
 }
 
+/* The exchange keeps an order that was to be cancelled: its symbol has no other one before that has ended. */
+TEST(healed_book_is_not_traded_before_the_old_orders_have_ended)
+{
+    start_ready("strategy=take take.buy=100 take.sell=100.5 risk.short=on");
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    feed(itch_reduce(m, ITCH_DELETE, LOCATE, 999, 0));
+    pass(2 * NS_PER_MS);
+    respond(ouch_response(m, 'I', 1, 13));
+    int id = await_snapshot();
+    snapshot(id, itch_add(m, LOCATE, 61, 'B', 300, PRICE + 6000));
+    end_snapshot_at(id, sequence);
+    pass(5 * NS_PER_MS);
+    assert_true(book_is_whole() && counter("trade.orders") == 1);
+    respond(ouch_decrement(m, 1, 100));
+    pass(2 * NS_PER_MS);
+    assert_int_equal(counter("trade.orders"), 2);
+}
+
 /* A load that breaks off, or during which more comes than is kept, leaves the symbol in doubt and is tried again. */
 TEST(snapshot_that_heals_no_book_is_loaded_again)
 {
