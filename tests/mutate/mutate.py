@@ -115,7 +115,7 @@ class Tree:
             trace = subprocess.run([*self.link[name], "-Wl,-t"], cwd=folder, check=True, capture_output=True, text=True)
             self.holds[name] = set(re.findall(r"build/[\w/.-]+\.o", trace.stdout))
             before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            assert self.passes(name, 600), f"{name} fails without any change"
+            assert self.passes(name, 600) or self.passes(name, 600), f"{name} fails without any change, twice"
             self.cpu_s[name] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
     def link_command(self, name):
