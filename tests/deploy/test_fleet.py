@@ -155,8 +155,8 @@ class FakeBalancer:
             with self.listener.accept()[0] as client:
                 command = client.recv(1000).decode().strip()
                 if command == "show stat":
-                    client.sendall(b"# pxname,svname,type,addr,scur,qcur,status\n"
-                                   b"m,a,2,192.0.2.1:80,%s,0,UP\n" % self.requests.encode())
+                    row = "" if self.requests is None else f"m,a,2,192.0.2.1:80,{self.requests},0,UP\n"
+                    client.sendall(f"# pxname,svname,type,addr,scur,qcur,status\n{row}".encode())
                 else:
                     self.orders.append(command)
                     client.sendall(self.answer.encode())
@@ -176,6 +176,9 @@ def test_a_server_is_taken_in_again_unless_its_page_is_gone(tmp_path, name, requ
                 raise KeyboardInterrupt
     assert [order.split()[-1] for order in fake.orders if order.startswith("set server m/a state")] == states
     assert answer or ("enable agent m/a" in fake.orders) == (states[-1] == "ready")
+    fake.requests = None        # a reload has taken the server away
+    with pytest.raises(RemoteError, match="under way|Permission"), haproxy.drained(lambda: page):
+        pass
     with pytest.raises(RemoteError, match="no server of this name"):
         host.address = lambda: "192.0.2.2"
         host.name = "c"

@@ -50,7 +50,7 @@ class Balancer:
 
     def _wait(self, holds, message):
         end = time.monotonic() + self.seconds
-        while not all(holds(self._rows()[server]) for server in self.servers):
+        while not all(server in rows and holds(rows[server]) for rows in [self._rows()] for server in self.servers):
             if time.monotonic() > end:
                 raise RemoteError(f"HAProxy: {self}: {message} after {self.seconds:g} s")
             time.sleep(LOOK_SECONDS)
