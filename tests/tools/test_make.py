@@ -208,6 +208,13 @@ def test_a_program_outside_of_the_tree_is_built_and_tested(tmp_path):
         assert problem in play("make", f"PROGRAM={path}", status=2)
 
 
+def test_a_folder_that_make_cannot_name_gets_no_program(tmp_path):
+    (tmp_path / "a b").mkdir()
+    done = subprocess.run([ROOT / "tools/new-program", "--here", "bark"], cwd=tmp_path / "a b", capture_output=True,
+                          text=True, timeout=60)
+    assert done.returncode == 2 and "whose path has ' '" in done.stderr and not any((tmp_path / "a b").iterdir())
+
+
 def test_a_program_that_cannot_be_written_is_one_line(tmp_path):
     for name in ("tools/new-program", "tools/command_line.py", "VERSION", "app/echo/program.c",
                  "tests/unit/echo_test.c"):
