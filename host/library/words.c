@@ -14,16 +14,12 @@ enum { SECRET_BYTES = sizeof(((struct pnet_words *)NULL)->config.secret) };
 static struct settings_refusal set_wscale(void *member, struct bytes value)
 {
     struct tcp_policy *policy = member;
-    uint64_t shift;
-    if (text_is(value, "auto")) {
-        policy->window_scale = TCP_WINDOW_SCALE_AUTO;
-    } else if (text_is(value, "off")) {
-        policy->window_scaling = false;
-    } else {
-        if (!text_number(value, 0, TCP_WINDOW_SCALE_MAX, &shift))
-            return settings_refuse(SETTINGS_EXPECTED);
-        policy->window_scale = (uint8_t)shift;
-    }
+    uint64_t shift = TCP_WINDOW_SCALE_AUTO;
+    const bool is_off = text_is(value, "off");
+    if (!is_off && !text_is(value, "auto") && !text_number(value, 0, TCP_WINDOW_SCALE_MAX, &shift))
+        return settings_refuse(SETTINGS_EXPECTED);
+    policy->window_scaling = !is_off;
+    policy->window_scale = (uint8_t)shift;
     return settings_accept();
 }
 

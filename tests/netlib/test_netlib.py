@@ -89,7 +89,7 @@ def test_syn_options_stand_in_linux_order():
 
 @pytest.mark.parametrize("words, present", [
     ("timestamps=off", {2, 4, 3}), ("sack=off", {2, 8, 3}), ("wscale=off", {2, 4, 8}),
-    ("timestamps=off sack=off wscale=off", {2}),
+    ("timestamps=off sack=off wscale=off", {2}), ("wscale=off wscale=7", {2, 4, 8, 3}),
 ])
 def test_options_switched_off_are_not_sent(words, present):
     a = Net(f"address=192.168.0.1 {words}")
