@@ -435,19 +435,6 @@ TEST(echo_keeps_its_type_of_service)
     assert_int_equal(((const struct ipv4_wire *)(sent + 14))->tos, 0x14);
 }
 
-TEST(echo_to_everyone_is_not_answered)
-{
-    static const uint32_t destinations[] = { 0xffffffff, 0x0a0000ff, 0x0a000000, 0xe0000001 };
-    arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
-    drain();
-    for (size_t i = 0; i < ARRAY_COUNT(destinations); i++) {
-        uint8_t packet[28], echo[8] = { ICMP_ECHO };
-        packet_around(packet, IPV4_PROTOCOL_ICMP, NEIGHBOUR, destinations[i], echo, sizeof echo);
-        frame_give(everyone, ETHERNET_TYPE_IPV4, packet, sizeof packet);
-        assert_int_equal(netdev_memory_take(&device, sent), 0);
-    }
-}
-
 /* ---- Routes ---- */
 
 TEST(longest_prefix_wins)
@@ -1046,42 +1033,6 @@ TEST(claimed_address_is_defended)
     assert_non_null(arp_taken());
 }
 
-TEST(malformed_arp_is_dropped)
-{
-    struct arp_wire good = packet_arp(ARP_OPERATION_REQUEST, their_mac, NEIGHBOUR, ADDRESS);
-    drain();
-    for (uint32_t length = 0; length < sizeof good; length++)
-        frame_give(our_mac, ETHERNET_TYPE_ARP, &good, length);
-    for (uint32_t at = 0; at < 8; at++) {
-        uint8_t changed[sizeof good];
-        memcpy(changed, &good, sizeof good);
-        changed[at] ^= 0x10;
-        frame_give(our_mac, ETHERNET_TYPE_ARP, changed, sizeof changed);
-    }
-    struct arp_wire group = good;
-    group.sender_mac[0] |= 1;
-    frame_give(our_mac, ETHERNET_TYPE_ARP, &group, sizeof group);
-    assert_null(arp_taken());
-    store_be32(&good.sender_address, ADDRESS);
-    frame_give(our_mac, ETHERNET_TYPE_ARP, &good, sizeof good);
-    assert_int_equal(stack->ip.counters.arp_rx_drop_own_address, 1);
-}
-
-TEST(frames_for_others_and_of_other_kinds_are_dropped)
-{
-    uint8_t frame[1600] = { 0 };
-    for (uint32_t bytes = 0; bytes < 14; bytes++)
-        netdev_memory_feed(&device, frame, bytes, false);
-    turn();
-    assert_int_equal(stack->ip.counters.ethernet_rx_drop_short, 14);
-    frame_give((const uint8_t[6]){ 2, 1, 2, 3, 4, 5 }, ETHERNET_TYPE_IPV4, frame, 50);
-    assert_int_equal(stack->ip.counters.ethernet_rx_drop_not_ours, 1);
-    frame_give(our_mac, 0x86dd, frame, 50);
-    assert_int_equal(stack->ip.counters.ethernet_rx_drop_type, 1);
-    frame_give(our_mac, ETHERNET_TYPE_IPV4, frame, 0);
-    assert_int_equal(stack->ip.counters.ipv4_rx_drop_short, 1);
-}
-
 /* ---- VLAN tags ---- */
 
 /* Plays ARP, a ping, a datagram and one in pieces. Returns the count of those that were answered or handed on. */
@@ -1185,18 +1136,4 @@ TEST_AFTER(begin_with_dhcp_and_a_narrow_device, dhcp_asks_over_a_narrow_device)
             break;
     }
     assert_int_equal(payload_bytes, 8 + DHCP_OUTPUT_BYTES_MIN);
-}
-
-/* Drops a DHCP client's packet from 0.0.0.0: a reply to this address would reach nobody. */
-TEST(datagrams_from_nowhere_are_dropped)
-{
-    uint8_t packet[29] = { 0 };
-    const struct ipv4_output output = { .source = 0, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_UDP };
-    udp_bind(&stack->ip, 4000);
-    ipv4_header_write((struct ipv4_wire *)packet, &output, 9);
-    store_be16(packet + 22, 4000);
-    store_be16(packet + 24, 9);
-    frame_give(our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
-    assert_false(stack->datagram_ready);
-    assert_int_equal(stack->ip.counters.ipv4_rx_drop_source, 1);
 }
