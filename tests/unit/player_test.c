@@ -67,6 +67,13 @@ static int submit_id(void) { return fake_to(SUBMIT); }
 static const char *sent(int id) { return fake.connections[id].sent; }
 static void ack_all(int id) { fake.connections[id].acked_bytes = fake.connections[id].sent_bytes; }
 
+/* Takes a text of the peer. */
+static void say(int id, const char *text)
+{
+    fake_text(id, text);
+    turn(0);
+}
+
 static void up(int id)
 {
     assert_int_not_equal(id, -1);
@@ -74,22 +81,23 @@ static void up(int id)
     turn(0);
 }
 
-/* Starts play: both connections are up, the stream has begun. */
-static void play(const char *words)
+/* Starts with both connections up. */
+static void connect_both(const char *words)
 {
     start_with(words);
     turn(0);
     up(feed_id());
     up(submit_id());
-    fake_text(feed_id(), OK_200 "\r\n");
-    turn(0);
 }
 
-static void digits(const char *text)
+/* Starts play: both connections are up, the stream has begun. */
+static void play(const char *words)
 {
-    fake_text(feed_id(), text);
-    turn(0);
+    connect_both(words);
+    say(feed_id(), OK_200 "\r\n");
 }
+
+static void digits(const char *text) { say(feed_id(), text); }
 
 static const char *post_of(const char *answer)
 {
@@ -134,13 +142,9 @@ static const char *answers_sent_anew(void)
 /* Returns a counter's value, by its name in the statistics. */
 static uint64_t counter(const char *name)
 {
-    char line[STATS_LINE_BYTES_MAX + 1];
-    const size_t bytes = strlen(name);
-    for (size_t i = 0; stats_line(i, line, sizeof line - 1) != 0; i++)
-        if (!strncmp(line, name, bytes) && line[bytes] == ' ')
-            return strtoull(line + bytes, NULL, 10);
-    fail_msg("there is no counter %s", name);
-    return 0;
+    const uint64_t *value = stats_find(NULL, name);
+    assert_non_null(value);
+    return *value;
 }
 
 /* The stream. */
@@ -177,8 +181,7 @@ TEST(a_response_before_the_request_is_read)
     fake.connections[feed].no_message = true;
     up(submit_id());
     up(feed);
-    fake_text(feed, OK_200 "\r\n823");
-    turn(0);
+    say(feed, OK_200 "\r\n823");
     assert_string_equal(sent(submit_id()), post_of("823"));
     assert_string_equal(sent(feed), "");
     fake.connections[feed].no_message = false;
@@ -196,22 +199,15 @@ TEST(the_stream_may_be_cut_anywhere)
     };
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
         for (size_t cut = 0; cut <= strlen(streams[i]); cut++) {
-            start_with("n=6 m=823,108");
-            turn(0);
-            up(feed_id());
-            up(submit_id());
+            connect_both("n=6 m=823,108");
             fake_data(feed_id(), streams[i], cut);
             turn(0);
-            fake_text(feed_id(), streams[i] + cut);
-            turn(0);
+            say(feed_id(), streams[i] + cut);
             assert_string_equal(answers_sent(submit_id()), "823 8230 82300 823000 108 ");
             assert_int_equal(input_stream_counters.digits, 23);
         }
         /* Now byte by byte. */
-        start_with("n=6 m=823,108");
-        turn(0);
-        up(feed_id());
-        up(submit_id());
+        connect_both("n=6 m=823,108");
         for (size_t k = 0; k < strlen(streams[i]); k++) {
             fake_data(feed_id(), streams[i] + k, 1);
             turn(0);
@@ -323,8 +319,7 @@ TEST(a_status_other_than_200_is_reported_and_its_body_is_no_stream)
     turn(0);
     up(submit_id());
     up(feed_id());
-    fake_text(feed_id(), "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\n823");
-    turn(0);
+    say(feed_id(), "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\n823");
     assert_string_equal(answers_sent(submit_id()), "");
     assert_int_equal(input_stream_counters.bad_status, 1);
     assert_int_equal(input_stream_counters.digits, 0);
@@ -341,8 +336,7 @@ TEST(a_feed_that_is_not_http_is_left)
     turn(0);
     up(submit_id());
     up(feed_id());
-    fake_text(feed_id(), "823823823823823823\r\n823");
-    turn(0);
+    say(feed_id(), "823823823823823823\r\n823");
     assert_string_equal(answers_sent(submit_id()), "");
     assert_int_equal(input_stream_counters.bad_http, 1);
 }
@@ -377,11 +371,9 @@ TEST(several_feeds_make_one_stream)
     stream[200] = '\0';
     memcpy(stream + 150, "823", 3);
     snprintf(part, sizeof part, OK_200 "\r\n%.151s", stream); /* the first feed stops inside the answer */
-    fake_text(one, part);
-    turn(0);
+    say(one, part);
     snprintf(part, sizeof part, OK_200 "\r\n%s", stream + 40); /* the second began later, and goes on */
-    fake_text(two, part);
-    turn(0);
+    say(two, part);
     fake_closed(one, TRANSPORT_RESET);
     turn(0);
     assert_non_null(strstr(answers_sent(submit_id()), "823 "));
@@ -408,8 +400,7 @@ TEST(responses_are_counted_by_result_wherever_they_are_cut)
         assert_int_equal(submit_counters.posts, 11);
         fake_data(submit_id(), responses, cut);
         turn(0);
-        fake_text(submit_id(), responses + cut);
-        turn(0);
+        say(submit_id(), responses + cut);
         assert_int_equal(submit_counters.responses_2xx, 7);
         assert_int_equal(submit_counters.responses_3xx, 1);
         assert_int_equal(submit_counters.responses_4xx, 1);
@@ -436,8 +427,7 @@ TEST(points_of_two_digits_are_counted_whole)
         digits("1234");
         fake_data(submit_id(), responses, cut);
         turn(0);
-        fake_text(submit_id(), responses + cut);
-        turn(0);
+        say(submit_id(), responses + cut);
         assert_int_equal(submit_counters.results_points, 2);
         assert_int_equal(submit_counters.results_other, 2);
         assert_int_equal(submit_counters.points, 24);
@@ -448,8 +438,7 @@ TEST(an_unexpected_response_is_counted)
 {
     play("n=6 m=823");
     int old = submit_id();
-    fake_text(old, "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
-    turn(0);
+    say(old, "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     assert_int_equal(submit_counters.responses_unasked, 1);
     assert_int_equal(submit_counters.responses_4xx, 0);
     turn(0);
@@ -494,8 +483,7 @@ TEST(a_refusal_for_now_is_answered_by_the_same_post_after_the_time_asked_for)
         char response[200];
         snprintf(response, sizeof response, "HTTP/1.1 %sContent-Length: 2\r\n\r\nno", refusals[i].head);
         turn(MS);
-        fake_text(submit_id(), response);
-        turn(0);
+        say(submit_id(), response);
         bool again = refusals[i].wait_ns != UINT64_MAX;
         pass(again ? refusals[i].wait_ns - 10 * MS : 3 * S);
         assert_string_equal(answers_sent(submit_id()), "823 ");
@@ -503,8 +491,7 @@ TEST(a_refusal_for_now_is_answered_by_the_same_post_after_the_time_asked_for)
         assert_string_equal(answers_sent(submit_id()), again ? "823 823 " : "823 ");
         assert_int_equal(submit_counters.posts_again, again);
         assert_int_equal(send_queue_waiting_count(), 0);
-        fake_text(submit_id(), PLUS_8);
-        turn(0);
+        say(submit_id(), PLUS_8);
         assert_int_equal(submit_counters.results_points, again);
     }
 }
@@ -516,8 +503,7 @@ TEST(a_server_that_refuses_for_now_gets_all_answers_again_until_they_expire)
     play("n=6 m=823");
     digits("823");
     ack_all(submit_id());
-    fake_text(submit_id(), "HTTP/1.1 503 x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
-    turn(0);
+    say(submit_id(), "HTTP/1.1 503 x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     digits("91646");
     assert_string_equal(answers_sent_anew(), "");
     pass(S + 10 * MS);
@@ -525,8 +511,7 @@ TEST(a_server_that_refuses_for_now_gets_all_answers_again_until_they_expire)
     for (int i = 0; i < 6; i++) {
         int open = (int)send_queue_unanswered_count();
         for (int k = 0; k < open; k++)
-            fake_text(submit_id(), "HTTP/1.1 429 x\r\nContent-Length: 0\r\n\r\n");
-        turn(0);
+            say(submit_id(), "HTTP/1.1 429 x\r\nContent-Length: 0\r\n\r\n");
         pass(S + 10 * MS);
     }
     assert_int_equal(submit_counters.dropped_expired, 2);
@@ -540,8 +525,7 @@ TEST(answers_wait_for_a_connection)
     start_with("n=6 m=823");
     turn(0);
     up(feed_id());
-    fake_text(feed_id(), OK_200 "\r\n823181646");
-    turn(0);
+    say(feed_id(), OK_200 "\r\n823181646");
     assert_int_equal(send_queue_waiting_count(), 2);
     pass(S);
     up(submit_id());
@@ -661,8 +645,7 @@ TEST(posts_behind_a_closing_response_are_sent_again)
     play("n=2 m=1");
     digits("123"); /* 1 2 12 3 23 in the matcher's order */
     ack_all(submit_id());
-    fake_text(submit_id(), PLUS_8 OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");
-    turn(0);
+    say(submit_id(), PLUS_8 OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");
     assert_string_equal(answers_sent_anew(), "12 3 23 ");
     assert_int_equal(submit_counters.unanswered, 0);
     assert_int_equal(submit_counters.posts_again, 3);
@@ -674,8 +657,7 @@ TEST(posts_behind_a_response_with_two_framings_are_not_sent_again)
     play("n=2 m=1");
     digits("123"); /* 1 2 12 3 23 in the matcher's order */
     ack_all(submit_id());
-    fake_text(submit_id(), OK_200 "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n+8\n\r\n0\r\n\r\n");
-    turn(0);
+    say(submit_id(), OK_200 "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n+8\n\r\n0\r\n\r\n");
     turn(0);
     up(submit_id());
     turn(0);
@@ -776,8 +758,7 @@ TEST(a_slow_server_is_kept_as_long_as_it_responds)
     ack_all(submit_id());
     for (int i = 0; i < 15; i++) {
         pass(4 * S);
-        fake_text(submit_id(), PLUS_8);
-        turn(0);
+        say(submit_id(), PLUS_8);
     }
     assert_int_equal(fake.connect_count, 2);
     assert_int_equal(submit_counters.responses_2xx, 15);
@@ -922,8 +903,7 @@ TEST(a_connection_with_bytes_unacknowledged_is_not_ended_in_order)
     int first = submit_id();
     fresh_answer();
     fake.connections[first].acked_bytes = fake.connections[first].sent_bytes - 1;
-    fake_text(first, OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");
-    turn(0);
+    say(first, OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");
     turn(0);
     assert_int_equal(held(), 2); /* the feed's and a new one; the first has ended */
 }
@@ -1038,8 +1018,7 @@ TEST(a_lost_server_that_responds_again_is_back)
     pass(SESSION_RETRY_MAX_NS);
     up(submit_id());
     fresh_answer();
-    fake_text(submit_id(), PLUS_8);
-    turn(0);
+    say(submit_id(), PLUS_8);
     assert_int_equal(lines_logged(from, "the server is back"), 1);
     uint32_t got = 0;
     for (int i = 0; i < 200; i++) {
@@ -1298,10 +1277,7 @@ TEST(a_chunk_for_each_digit_keeps_turns_short)
     static char event[8 * CHUNKS];
     char *at = event;
     start_the_clock();
-    start_with("n=64 m=823 early=off");
-    turn(0);
-    up(feed_id());
-    up(submit_id());
+    connect_both("n=64 m=823 early=off");
     fake_text(feed_id(), OK_200 "Transfer-Encoding: chunked\r\n\r\n");
     for (int i = 0; i < CHUNKS; i++)
         at += sprintf(at, "1\r\n%c\r\n", "823"[i % 3]);
@@ -1330,8 +1306,7 @@ TEST(a_reset_takes_the_bytes_that_wait)
     for (int i = 0; i < 100000 && !player_matcher_rests(); i++)
         short_turn();
     up(feed_id());
-    fake_text(feed_id(), OK_200 "\r\n823");
-    turn(0);
+    say(feed_id(), OK_200 "\r\n823");
     assert_int_equal(input_stream_counters.digits, 603);
     assert_int_equal(stream_merger_counters.gaps, 1);
 }
