@@ -63,6 +63,15 @@ static bool parse_copy(const void *information, size_t bytes, enum boot_protocol
     return good;
 }
 
+/* Parses information with one tag. */
+static bool parse_tag(uint32_t type, const void *body, size_t bytes)
+{
+    mbi_begin();
+    tag(type, body, bytes);
+    mbi_end();
+    return parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2);
+}
+
 TEST(multiboot2_tags_are_taken)
 {
     mbi_typical();
@@ -103,12 +112,8 @@ TEST(multiboot2_tag_that_is_too_short_or_too_long_is_refused)
         store_le32(mbi + 8 + 4, sizes[i]);
         assert_false(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
     }
-    for (uint32_t type = 1; type < 20; type++) { /* each kind of tag with an empty body */
-        mbi_begin();
-        tag(type, "", 0);
-        mbi_end();
-        parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2);
-    }
+    for (uint32_t type = 1; type < 20; type++) /* each kind of tag with an empty body */
+        parse_tag(type, "", 0);
 }
 
 TEST(multiboot2_memory_map_with_longer_entries_is_read)
@@ -120,17 +125,11 @@ TEST(multiboot2_memory_map_with_longer_entries_is_read)
             uint64_t more;
         } entries[2];
     } map = { 32, 1, { { { 0x1000, 0x2000, 1, 0 }, 9 }, { { 0x10000, 0x3000, 2, 0 }, 9 } } };
-    mbi_begin();
-    tag(MULTIBOOT2_INFO_MEMORY_MAP, &map, sizeof map);
-    mbi_end();
-    assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
+    assert_true(parse_tag(MULTIBOOT2_INFO_MEMORY_MAP, &map, sizeof map));
     assert_int_equal(boot.region_count, 2);
     assert_int_equal(boot.regions[1].base, 0x10000);
     map.entry_size = 0; /* would not end */
-    mbi_begin();
-    tag(MULTIBOOT2_INFO_MEMORY_MAP, &map, sizeof map);
-    mbi_end();
-    assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
+    assert_true(parse_tag(MULTIBOOT2_INFO_MEMORY_MAP, &map, sizeof map));
     assert_int_equal(boot.region_count, 0);
 }
 
@@ -138,16 +137,10 @@ TEST(multiboot2_command_line_that_is_too_long_is_marked)
 {
     static char text[BOOT_COMMAND_LINE_BYTES_MAX + 1];
     memset(text, 'x', sizeof text);
-    mbi_begin();
-    tag(MULTIBOOT2_INFO_COMMAND_LINE, text, BOOT_COMMAND_LINE_BYTES_MAX - 1);
-    mbi_end();
-    assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
+    assert_true(parse_tag(MULTIBOOT2_INFO_COMMAND_LINE, text, BOOT_COMMAND_LINE_BYTES_MAX - 1));
     assert_false(boot.command_line_cut);
     assert_int_equal(strlen(boot.command_line), BOOT_COMMAND_LINE_BYTES_MAX - 1);
-    mbi_begin();
-    tag(MULTIBOOT2_INFO_COMMAND_LINE, text, BOOT_COMMAND_LINE_BYTES_MAX);
-    mbi_end();
-    assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
+    assert_true(parse_tag(MULTIBOOT2_INFO_COMMAND_LINE, text, BOOT_COMMAND_LINE_BYTES_MAX));
     assert_true(boot.command_line_cut);
 }
 
@@ -282,10 +275,7 @@ TEST(pvh_module_that_is_too_long_is_marked)
 TEST(empty_module_is_no_cut_one)
 {
     static const uint32_t at_0[3];
-    mbi_begin();
-    tag(MULTIBOOT2_INFO_MODULE, at_0, sizeof at_0);
-    mbi_end();
-    assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
+    assert_true(parse_tag(MULTIBOOT2_INFO_MODULE, at_0, sizeof at_0));
     assert_int_equal(boot.module_count, 1);
     assert_false(boot.module_cut);
     pvh_typical();
@@ -297,36 +287,34 @@ TEST(empty_module_is_no_cut_one)
 
 /* Offsets and values by hand from zero-page.rst, not from our header. */
 static uint8_t params[4096];
+
+static void params_put(uint32_t at, uint64_t value, size_t bytes) { memcpy(params + at, &value, bytes); }
+
+static void params_put_pointer(uint32_t low_at, uint32_t high_at, const char *text)
+{
+    params_put(low_at, (uintptr_t)text, 4);
+    params_put(high_at, (uintptr_t)text >> 32, 4);
+}
+
 static void linux_typical(void)
 {
-    static const char module[] = "n=6\n";
-    static const char words[] = "m=3";
+    static const struct {
+        uint32_t at, bytes;
+        uint64_t value;
+    } fields[] = {
+        { 0x210, 1, 0x72 },      { 0x21c, 1, 4 },      { 0x1e8, 1, 2 },          { 0x2d0, 8, 0x100000 },
+        { 0x2d8, 8, 0x7ee0000 }, { 0x2e0, 1, 1 },      { 0x2e4, 8, 0xfffc0000 }, { 0x2ec, 8, 0x40000 },
+        { 0x2f4, 1, 2 },         { 0x70, 8, 0xf5b80 }, { 0x1d8, 1, 1 },          { 0x0f, 1, 0x70 },
+        { 0x12, 2, 1280 },       { 0x14, 2, 800 },     { 0x16, 1, 32 },          { 0x18, 4, 0x80000000 },
+        { 0x24, 2, 5120 },
+    };
     memset(params, 0, sizeof params);
+    for (size_t i = 0; i < ARRAY_COUNT(fields); i++)
+        params_put(fields[i].at, fields[i].value, fields[i].bytes);
     memcpy(params + 0x202, "HdrS", 4);
-    uint64_t text = (uintptr_t)words;
-    memcpy(params + 0x228, &text, 4);
-    memcpy(params + 0xc8, (uint8_t *)&text + 4, 4);
-    params[0x210] = 0x72;
-    uint64_t at = (uintptr_t)module;
-    memcpy(params + 0x218, &at, 4);
-    memcpy(params + 0xc0, (uint8_t *)&at + 4, 4);
-    params[0x21c] = 4;
-    params[0x1e8] = 2;
-    memcpy(params + 0x2d0, &(uint64_t){ 0x100000 }, 8);
-    memcpy(params + 0x2d8, &(uint64_t){ 0x7ee0000 }, 8);
-    params[0x2e0] = 1;
-    memcpy(params + 0x2e4, &(uint64_t){ 0xfffc0000 }, 8);
-    memcpy(params + 0x2ec, &(uint64_t){ 0x40000 }, 8);
-    params[0x2f4] = 2;
-    memcpy(params + 0x70, &(uint64_t){ 0xf5b80 }, 8);
     memcpy(params + 0x1c0, "EL64\x18\xe0\xb7\x3f", 8);
-    params[0x1d8] = 1;
-    params[0x0f] = 0x70;
-    memcpy(params + 0x12, &(uint16_t){ 1280 }, 2);
-    memcpy(params + 0x14, &(uint16_t){ 800 }, 2);
-    params[0x16] = 32;
-    memcpy(params + 0x18, &(uint32_t){ 0x80000000 }, 4);
-    memcpy(params + 0x24, &(uint16_t){ 5120 }, 2);
+    params_put_pointer(0x228, 0xc8, "m=3");
+    params_put_pointer(0x218, 0xc0, "n=6\n");
 }
 
 TEST(linux_boot_params_are_taken)
@@ -390,8 +378,7 @@ TEST(command_line_that_ends_out_of_reach_counts_as_cut)
     assert_true(boot_info_parse(&boot, BOOT_PVH, &start, text + sizeof "n=6 user=u"));
     assert_false(boot.command_line_cut);
     linux_typical();
-    memcpy(params + 0x228, &text, 4);
-    memcpy(params + 0xc8, (uint8_t *)&text + 4, 4);
+    params_put_pointer(0x228, 0xc8, (const char *)(uintptr_t)text);
     assert_true(boot_info_parse(&boot, BOOT_LINUX, params, text + 3));
     assert_true(boot.command_line_cut);
 }
