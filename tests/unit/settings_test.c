@@ -144,20 +144,22 @@ TEST(cpus_are_1_to_64_or_all)
 
 TEST(a_black_box_is_whole_pages)
 {
-    static const char *const wrong[] = { "",
-                                         "0x90000",
-                                         "0x90000,",
-                                         "0x90000,32768,",
-                                         "0x90001,4096",
-                                         "0x90000,4095",
-                                         "0,4096",
-                                         "589824,4096",
-                                         "0x,4096",
-                                         "0x9g000,4096",
-                                         "0x90000,0",
-                                         "0x90000,2097152",
-                                         "0x10000000000000,4096",
-                                         "0x1000,4096,0x2000,4096,0x3000,4096,0x4000,4096,0x5000,4096" };
+    static const char *const wrong[] = {
+        "",
+        "0x90000",
+        "0x90000,",
+        "0x90000,32768,",
+        "0x90001,4096",
+        "0x90000,4095",
+        "0,4096",
+        "589824,4096",
+        "0x,4096",
+        "0x9g000,4096",
+        "0x90000,0",
+        "0x90000,2097152",
+        "0x10000000000000,4096",
+        "0x1000,4096,0x2000,4096,0x3000,4096,0x4000,4096,0x5000,4096",
+    };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         char text[512];
         snprintf(text, sizeof text, GAME "blackbox=%s", wrong[i]);
@@ -315,137 +317,40 @@ TEST(a_malformed_constant_is_quoted)
 
 TEST(malformed_values_are_refused)
 {
-    static const char *const words[] = {
-        "n=0",
-        "n=1025",
-        "n=",
-        "n=6x",
-        "n=+6",
-        "n=99999999999999999999999999",
-        "feed=",
-        "feed=10.0.2.2",
-        "feed=10.0.2.2:",
-        "feed=10.0.2.2:0",
-        "feed=10.0.2.2:65536",
-        "feed=10.0.2:1",
-        "feed=10.0.2.2.2:1",
-        "feed=10.0.2.256:1",
-        "feed=server:1",
-        "feed=0.0.0.0:1",
-        "feed=224.0.0.1:1",
-        "feed=255.255.255.255:1",
-        "feed=10.0.2.2:1:1",
-        "feed=10.0.2.2:1,",
-        "feed=10..2.2:1",
-        "feed=0010.0.2.2:1",
-        "feed=010.0.2.2:1",
-        "feed=1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1",
-        "submit=:1",
-        "submit=localhost:80",
-        "user=",
-        "user=123456789012345678901234567890123456789012345678",
-        "passwd=123456789012345678901234567890123456789012345678",
-        "simd=sse",
-        "simd=",
-        "early=yes",
-        "early.risk=0",
-        "early.risk=1",
-        "early.risk=1e9",
-        "early.risk=e-9",
-        "early.risk=1e-",
-        "early.risk=1e-99",
-        "early.risk=1e-13",
-        "early.risk=0.12345678",
-        "early.risk=.",
-        "ip=10.0.2.15",
-        "ip=10.0.2.15/0",
-        "ip=10.0.2.15/33",
-        "ip=10.0.2.15/24/1",
-        "ip=127",
-        "ip=10.0.2.0/24",
-        "ip=10.0.2.255/24",
-        "gw=10.0.2",
-        "gw=",
-        "gwmac=52:55:0a:00:02",
-        "gwmac=52:55:0a:00:02:02:03",
-        "gwmac=00:00:00:00:00:00",
-        "gwmac=01:00:5e:00:00:01",
-        "gwmac=5255:0a:00:02:02:",
-        "nic=",
-        "nic=eth0",
-        "nic=52:54:00:12:34",
-        "nic=52:54:00:12:34:56:78",
-        "nic=52-54-00-12-34-56",
-        "nic=525400123456",
-        "nic=52:54:00:12:34:5g",
-        "nic=00:00:00:00:00:00",
-        "nic=ff:ff:ff:ff:ff:ff",
-        "lease=",
-        "lease=43200",
-        "lease=@10.0.2.2",
-        "lease=43200@",
-        "lease=43200@10.0.2",
-        "lease=43200@10.0.2.2@",
-        "lease=43200@224.0.0.1",
-        "lease=43200@0.0.0.0",
-        "lease=12h@10.0.2.2",
-        "lease=-1@10.0.2.2",
-        "lease=4294967296@10.0.2.2",
-        "lease=0@10.0.2.2",
-        "dhcp.send=",
-        "dhcp.send=61",
-        "dhcp.send=61:",
-        "dhcp.send=61:0",
-        "dhcp.send=61:0g",
-        "dhcp.send=0:00",
-        "dhcp.send=255:00",
-        "dhcp.send=53:03",
-        "dhcp.send=61:00,",
-        "dhcp.send=61:00,12",
-        "mtu=575",
-        "mtu=1501",
-        "rto.min=0",
-        "rto.min=61",
-        "net.timeout=-1",
-        "net.timeout=",
-        "net.timeout=1.2.3",
-        "net.timeout=1h",
-        "net.timeout=ms",
-        "net.timeout=1.",
-        "net.timeout=1000000001",
-        "deadline=1.0000000001",
-        "key=",
-        "key=1234567",
-        "key=0x00112233445566",
-        "key=0x001122334455667",
-        "key=0x00112233445566zz",
-        "key=12345678901234567890123456789012345678901234567890123456789012345",
-        "control.port=0",
-        "control.port=65536",
-        "http.port=",
-        "http.port=65536",
-        "http.port=-1",
-        "wait=",
-        "wait=poll",
-        "log=10.0.2.2",
-        "test.trap=",
-        "test.trap=12345678901234567890123456789012",
-        "test.resets=",
-        "test.resets=acpi,",
-        "acpi_rsdp=0",
-        "acpi_rsdp=3fb7e014",
-        "acpi_rsdp=0x3fb7e01g",
-        "test.resets=none,acpi",
-        "test.resets=ACPI",
-    };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    /* Words with a blank between them. */
+    char words[] =
+        "n=0 n=1025 n= n=6x n=+6 n=99999999999999999999999999 feed= feed=10.0.2.2 feed=10.0.2.2: "
+        "feed=10.0.2.2:0 feed=10.0.2.2:65536 feed=10.0.2:1 feed=10.0.2.2.2:1 feed=10.0.2.256:1 feed=server:1 "
+        "feed=0.0.0.0:1 feed=224.0.0.1:1 feed=255.255.255.255:1 feed=10.0.2.2:1:1 feed=10.0.2.2:1, "
+        "feed=10..2.2:1 feed=0010.0.2.2:1 feed=010.0.2.2:1 "
+        "feed=1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1 "
+        "submit=:1 submit=localhost:80 user= user=123456789012345678901234567890123456789012345678 "
+        "passwd=123456789012345678901234567890123456789012345678 simd=sse simd= early=yes early.risk=0 "
+        "early.risk=1 early.risk=1e9 early.risk=e-9 early.risk=1e- early.risk=1e-99 early.risk=1e-13 "
+        "early.risk=0.12345678 early.risk=. ip=10.0.2.15 ip=10.0.2.15/0 ip=10.0.2.15/33 ip=10.0.2.15/24/1 "
+        "ip=127 ip=10.0.2.0/24 ip=10.0.2.255/24 gw=10.0.2 gw= gwmac=52:55:0a:00:02 gwmac=52:55:0a:00:02:02:03 "
+        "gwmac=00:00:00:00:00:00 gwmac=01:00:5e:00:00:01 gwmac=5255:0a:00:02:02: nic= nic=eth0 "
+        "nic=52:54:00:12:34 nic=52:54:00:12:34:56:78 nic=52-54-00-12-34-56 nic=525400123456 "
+        "nic=52:54:00:12:34:5g nic=00:00:00:00:00:00 nic=ff:ff:ff:ff:ff:ff lease= lease=43200 lease=@10.0.2.2 "
+        "lease=43200@ lease=43200@10.0.2 lease=43200@10.0.2.2@ lease=43200@224.0.0.1 lease=43200@0.0.0.0 "
+        "lease=12h@10.0.2.2 lease=-1@10.0.2.2 lease=4294967296@10.0.2.2 lease=0@10.0.2.2 dhcp.send= "
+        "dhcp.send=61 dhcp.send=61: dhcp.send=61:0 dhcp.send=61:0g dhcp.send=0:00 dhcp.send=255:00 "
+        "dhcp.send=53:03 dhcp.send=61:00, dhcp.send=61:00,12 mtu=575 mtu=1501 rto.min=0 rto.min=61 "
+        "net.timeout=-1 net.timeout= net.timeout=1.2.3 net.timeout=1h net.timeout=ms net.timeout=1. "
+        "net.timeout=1000000001 deadline=1.0000000001 key= key=1234567 key=0x00112233445566 "
+        "key=0x001122334455667 key=0x00112233445566zz "
+        "key=12345678901234567890123456789012345678901234567890123456789012345 control.port=0 "
+        "control.port=65536 http.port= http.port=65536 http.port=-1 wait= wait=poll log=10.0.2.2 test.trap= "
+        "test.trap=12345678901234567890123456789012 test.resets= test.resets=acpi, acpi_rsdp=0 "
+        "acpi_rsdp=3fb7e014 acpi_rsdp=0x3fb7e01g test.resets=none,acpi test.resets=ACPI ";
+    for (char *rest, *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
         settings.error[0] = '\0';
-        assert_false(parse(words[i]));
+        assert_false(parse(word));
         /* The message names this word, not a missing one. */
         char expected[SETTINGS_ERROR_BYTES_MAX];
-        snprintf(expected, sizeof expected, "settings, command line: %.*s=", (int)strcspn(words[i], "="), words[i]);
+        snprintf(expected, sizeof expected, "settings, command line: %.*s=", (int)strcspn(word, "="), word);
         if (strncmp(settings.error, expected, strlen(expected)))
-            fail_msg("%s: %s", words[i], settings.error);
+            fail_msg("%s: %s", word, settings.error);
     }
 }
 
