@@ -123,8 +123,9 @@ static void assert_logged(const char *text)
     assert_true(found);
 }
 
-static void assert_all_found(void)
+static void init_finds_all(uint64_t rsdp)
 {
+    acpi_init(&boot, rsdp);
     uint32_t bits;
     uint8_t value;
     assert_int_equal(acpi_cpu_count(), 3);
@@ -149,8 +150,9 @@ static void assert_all_found(void)
         "acpi: 3 CPUs, 1 ECAM segments, 0 virtio-mmio devices, a PM timer, a reset register, no power button");
 }
 
-static void assert_nothing_found(void)
+static void init_finds_nothing(uint64_t rsdp)
 {
+    acpi_init(&boot, rsdp);
     uint32_t bits;
     uint8_t value;
     assert_int_equal(acpi_cpu_count(), 1);
@@ -162,19 +164,14 @@ static void assert_nothing_found(void)
     assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_NONE);
 }
 
-TEST(acpi_is_found_in_the_bios_area)
-{
-    acpi_init(&boot, 0);
-    assert_all_found();
-}
+TEST(acpi_is_found_in_the_bios_area) { init_finds_all(0); }
 
 TEST(acpi_is_found_in_the_ebda)
 {
     memset(memory + RSDP, 0, 36);
     boot_ebda = 0x9fc00;
     rsdp_put(0x9fc00 + 0x3d0, 2);
-    acpi_init(&boot, 0);
-    assert_all_found();
+    init_finds_all(0);
 }
 
 TEST(acpi_is_found_at_the_loaders_address)
@@ -182,8 +179,7 @@ TEST(acpi_is_found_at_the_loaders_address)
     memset(memory + RSDP, 0, 36);
     rsdp_put(0x110008, 2); /* aligned to 8 only: a pointer needs no alignment to 16 */
     boot.rsdp = 0x110008;
-    acpi_init(&boot, 0);
-    assert_all_found();
+    init_finds_all(0);
 }
 
 TEST(acpi_is_found_by_the_loaders_copy)
@@ -191,8 +187,7 @@ TEST(acpi_is_found_by_the_loaders_copy)
     memcpy(boot.rsdp_copy, memory + RSDP, 36);
     boot.rsdp_copy_bytes = 36;
     memset(memory + RSDP, 0, 36);
-    acpi_init(&boot, 0);
-    assert_all_found();
+    init_finds_all(0);
 }
 
 TEST(acpi_is_found_at_the_operators_address_before_all_others)
@@ -205,13 +200,10 @@ TEST(acpi_is_found_at_the_operators_address_before_all_others)
     store_le64(memory + RSDP + ACPI_RSDP_XSDT_ADDRESS, 0);
     checksum_fix(RSDP, 20, 8);
     checksum_fix(RSDP, 36, 32);
-    acpi_init(&boot, 0);
-    assert_nothing_found();
-    acpi_init(&boot, 0x110010);
-    assert_all_found();
+    init_finds_nothing(0);
+    init_finds_all(0x110010);
     memcpy(memory + RSDP, memory + 0x110010, 36);
-    acpi_init(&boot, 0x110018); /* no root pointer lies there */
-    assert_all_found();
+    init_finds_all(0x110018); /* no root pointer lies there */
 }
 
 /* Lays out UEFI's tables, with the offsets of UEFI 2.10 for pointers of this size: an ACPI root pointer is the last of
@@ -237,11 +229,9 @@ TEST(acpi_is_found_by_uefis_tables)
 {
     for (int is_64 = 0; is_64 <= 1; is_64++) {
         efi_put(is_64, acpi_20_guid, 0x108000);
-        acpi_init(&boot, 0);
-        assert_all_found();
+        init_finds_all(0);
         efi_put(is_64, acpi_10_guid, 0x108000);
-        acpi_init(&boot, 0);
-        assert_all_found();
+        init_finds_all(0);
     }
 }
 
@@ -249,74 +239,61 @@ TEST(acpi_is_found_by_uefis_tables)
 TEST(acpi_is_found_by_the_tables_that_kexec_reports)
 {
     efi_put(true, acpi_20_guid, 0xfffffffeff708000);
-    acpi_init(&boot, 0);
-    assert_nothing_found();
+    init_finds_nothing(0);
     boot.efi.configuration_tables = 0x108000;
-    acpi_init(&boot, 0);
-    assert_all_found();
+    init_finds_all(0);
 }
 
 TEST(acpi_is_not_found_by_broken_tables_of_uefi)
 {
     efi_put(true, acpi_20_guid, 0x108000);
     memory[0x107000]++; /* another signature */
-    acpi_init(&boot, 0);
-    assert_nothing_found();
+    init_finds_nothing(0);
     efi_put(true, acpi_20_guid, MEMORY_BYTES - 3 * 24 + 1); /* beyond what can be mapped */
-    acpi_init(&boot, 0);
-    assert_nothing_found();
+    init_finds_nothing(0);
     efi_put(true, acpi_20_guid, 0x108000);
     store_le64(memory + 0x107000 + 104, UINT64_MAX); /* more entries than are believed */
-    acpi_init(&boot, 0);
-    assert_all_found();
+    init_finds_all(0);
     boot.efi.system_table = MEMORY_BYTES - 119;
-    acpi_init(&boot, 0);
-    assert_nothing_found();
+    init_finds_nothing(0);
     efi_put(true, acpi_20_guid, 0x108000);
     store_le32(memory + 0x108000 + 2 * 24 + 16, 0x110018); /* no root pointer lies there */
-    acpi_init(&boot, 0);
-    assert_nothing_found();
+    init_finds_nothing(0);
 }
 
 TEST(acpi_of_version_1_has_an_rsdt)
 {
     rsdp_put(RSDP, 0);
     memset(memory + XSDT, 0, 100);
-    acpi_init(&boot, 0);
-    assert_all_found();
+    init_finds_all(0);
     memory[RSDT + 9]++; /* a wrong sum, and no other table */
-    acpi_init(&boot, 0);
-    assert_all_found();
+    init_finds_all(0);
 }
 
 TEST(acpi_broken_xsdt_is_replaced_by_the_rsdt)
 {
     memory[XSDT + 40]++;
-    acpi_init(&boot, 0);
-    assert_all_found();
+    init_finds_all(0);
 }
 
 TEST(acpi_xsdt_with_a_wrong_checksum_counts_if_the_rsdt_has_one_as_well)
 {
     memory[XSDT + 9]++;
     memory[RSDT + 40]++;
-    acpi_init(&boot, 0);
-    assert_all_found();
+    init_finds_all(0);
 }
 
 TEST(acpi_rsdp_with_a_bad_checksum_is_no_rsdp)
 {
     memory[RSDP + 8]++;
-    acpi_init(&boot, 0);
-    assert_nothing_found();
+    init_finds_nothing(0);
 }
 
 TEST(acpi_rsdp_with_a_bad_long_checksum_has_no_xsdt)
 {
     memory[RSDP + 32]++;
     memset(memory + RSDT, 0, 100);
-    acpi_init(&boot, 0);
-    assert_nothing_found();
+    init_finds_nothing(0);
 }
 
 TEST(acpi_tables_with_wrong_checksums_are_used)
@@ -324,8 +301,7 @@ TEST(acpi_tables_with_wrong_checksums_are_used)
     memory[FADT + 9]++;
     memory[MADT + 9]++;
     memory[MCFG + 9]++;
-    acpi_init(&boot, 0);
-    assert_all_found();
+    init_finds_all(0);
 }
 
 TEST(acpi_table_of_an_iommu_is_named)
