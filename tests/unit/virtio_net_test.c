@@ -8,6 +8,8 @@
 #include "tests/lib/test.h"
 #include "tests/lib/virtio_model.h"
 
+enum { KINDS = 3 }; /* the members of enum virtio_model_kind */
+
 static struct virtio_model model;
 static struct virtio_net net;
 static struct netdev *const device = &net.device;
@@ -26,19 +28,21 @@ static void start(void)
     assert_null(model.violation);
 }
 
-static void start_kind(enum virtio_model_kind kind)
+/* Makes a device in the place of the one before. */
+static void model_begin(enum virtio_model_kind kind)
 {
+    test_after_each();
     virtio_model_init(&model, kind);
+}
+
+static void start_without(enum virtio_model_kind kind, uint64_t features)
+{
+    model_begin(kind);
+    model.offered &= ~features;
     start();
 }
 
-static void start_with_event_index(bool event_index)
-{
-    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
-    if (!event_index)
-        model.offered &= ~BIT(VIRTIO_F_EVENT_IDX);
-    start();
-}
+static void start_kind(enum virtio_model_kind kind) { start_without(kind, 0); }
 
 /* Fills a frame with bytes that follow from `number`. */
 static void frame_fill(uint8_t *at, uint32_t bytes, uint32_t number)
@@ -90,6 +94,22 @@ static void expect_number(uint32_t bytes, uint32_t number)
     device->ops->rx_release(device, &frame);
 }
 
+static void frame_comes(void)
+{
+    assert_true(deliver_number(60, 1, 0));
+    expect_number(60, 1);
+}
+
+/* Expects that the device finds this frame, which it has sent then. */
+static void expect_sent(uint32_t bytes, uint32_t number)
+{
+    struct virtio_model_packet packet;
+    assert_true(virtio_model_transmit_take(&model, &packet));
+    assert_int_equal(packet.bytes, bytes);
+    frame_check(packet.frame, bytes, number);
+    virtio_model_transmit_done(&model, &packet);
+}
+
 static void expect_none(void)
 {
     struct frame frame;
@@ -100,7 +120,7 @@ static void expect_none(void)
 
 TEST(start_resets_and_agrees_on_common_features)
 {
-    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    model_begin(VIRTIO_MODEL_MODERN);
     model.reset_read_count = 1000;
     model.offered |= BIT(VIRTIO_F_RING_PACKED) | BIT(19) | BIT(22) | BIT(7) | BIT(11) | BIT(35) | BIT(40);
     uint64_t known = model.offered
@@ -136,7 +156,7 @@ TEST(errors_of_the_device_are_reported_and_the_device_given_up)
         { VIRTIO_NET_QUEUE_SIZE, VIRTIO_MODEL_LEGACY_PCI, 0, BIT(VIRTIO_F_ANY_LAYOUT), 0, 1, 256, false },
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        virtio_model_init(&model, cases[i].kind);
+        model_begin(cases[i].kind);
         model.bus.behind = "DMAR";
         model.offered = (model.offered | cases[i].offered_more) & ~cases[i].offered_less;
         model.required = cases[i].required;
@@ -148,7 +168,6 @@ TEST(errors_of_the_device_are_reported_and_the_device_given_up)
         assert_true(strlen(virtio_net_error_text(error)) > 10);
         assert_null(model.violation);
         assert_true(model.status & VIRTIO_STATUS_FAILED);
-        model_memory_free_all();
     }
 }
 
@@ -156,14 +175,13 @@ TEST(access_platform_is_accepted_unless_something_translates)
 {
     static const char *const behind[] = { NULL, "DMAR", "SEV" };
     for (size_t i = 0; i < ARRAY_COUNT(behind); i++) {
-        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        model_begin(VIRTIO_MODEL_MODERN);
         model.bus.behind = behind[i];
         model.offered |= BIT(VIRTIO_F_ACCESS_PLATFORM) | BIT(VIRTIO_F_ORDER_PLATFORM);
         model.required = behind[i] == NULL ? BIT(VIRTIO_F_ACCESS_PLATFORM) : 0;
         start();
         assert_int_equal(virtio_model_has(&model, VIRTIO_F_ACCESS_PLATFORM), behind[i] == NULL);
         assert_true(virtio_model_has(&model, VIRTIO_F_ORDER_PLATFORM));
-        model_memory_free_all();
     }
 }
 
@@ -175,7 +193,7 @@ TEST(fields_behind_the_end_of_the_configuration_are_not_read)
     } cases[] = { { 5, false, false, false }, { 6, true, false, false }, { 7, true, false, false },
                   { 8, true, true, false },   { 11, true, true, false }, { 12, true, true, true } };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        model_begin(VIRTIO_MODEL_MODERN);
         model.bus.config_bytes = cases[i].config_bytes;
         start();
         assert_null(model.violation);
@@ -183,7 +201,6 @@ TEST(fields_behind_the_end_of_the_configuration_are_not_read)
         assert_int_equal(virtio_model_has(&model, VIRTIO_NET_F_STATUS), cases[i].status);
         assert_int_equal(virtio_model_has(&model, VIRTIO_NET_F_MTU), cases[i].mtu);
         assert_true(device->link_up);
-        model_memory_free_all();
     }
 }
 
@@ -196,20 +213,18 @@ TEST(mtu_is_obeyed_clamped_or_declined)
                   { 0, 1500, true, false },   { 8896, 1500, true, true }, { 8896, 1500, false, false },
                   { 1500, 1500, false, true } };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        model_begin(VIRTIO_MODEL_MODERN);
         model.mtu_bytes = cases[i].reported;
-        if (!cases[i].merges)
-            model.offered &= ~BIT(VIRTIO_NET_F_MRG_RXBUF);
+        model.offered &= ~(cases[i].merges ? 0 : BIT(VIRTIO_NET_F_MRG_RXBUF));
         start();
         assert_int_equal(device->mtu_bytes, cases[i].used);
         assert_int_equal(virtio_model_has(&model, VIRTIO_NET_F_MTU), cases[i].accepted);
-        model_memory_free_all();
     }
 }
 
 TEST(missing_mac_is_replaced_by_a_local_one)
 {
-    virtio_model_init(&model, VIRTIO_MODEL_LEGACY_PCI);
+    model_begin(VIRTIO_MODEL_LEGACY_PCI);
     model.offered = 0;
     start();
     assert_int_equal(device->mac[0], 0x02);
@@ -219,7 +234,7 @@ TEST(missing_mac_is_replaced_by_a_local_one)
 
 TEST(torn_configuration_is_read_again)
 {
-    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    model_begin(VIRTIO_MODEL_MODERN);
     model.generation_changes_left = 5;
     start();
     assert_memory_equal(device->mac, model.mac, 6);
@@ -245,7 +260,7 @@ TEST(report_is_one_line_with_all_properties)
 TEST(transmit_header_is_written_whole_even_if_data_has_moved)
 {
     for (int kind = VIRTIO_MODEL_MODERN; kind <= VIRTIO_MODEL_LEGACY_PCI; kind++) {
-        virtio_model_init(&model, kind);
+        model_begin(kind);
         if (kind == VIRTIO_MODEL_LEGACY_PCI)
             model.offered &= ~BIT(VIRTIO_NET_F_MRG_RXBUF); /* a header of 10 bytes */
         start();
@@ -269,7 +284,6 @@ TEST(transmit_header_is_written_whole_even_if_data_has_moved)
         device->ops->poll(device);
         assert_ptr_equal(device->ops->tx_acquire(device), buffer); /* the last one back is the first one out */
         assert_ptr_equal(buffer->data, home);
-        model_memory_free_all();
     }
 }
 
@@ -319,7 +333,7 @@ TEST(misuse_of_buffers_is_an_assertion)
 
 TEST(full_ring_and_empty_pool_refuse_for_now)
 {
-    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    model_begin(VIRTIO_MODEL_MODERN);
     model.queue[VIRTIO_NET_TRANSMITQ].size_max = 4;
     start();
     for (uint32_t i = 0; i < 4; i++)
@@ -335,12 +349,8 @@ TEST(full_ring_and_empty_pool_refuse_for_now)
     assert_int_equal(virtio_net_counters.tx_no_buffer, 1);
 
     /* If they are needed, sent buffers are taken back without poll. */
-    struct virtio_model_packet packet;
-    for (uint32_t i = 0; i < 4; i++) {
-        assert_true(virtio_model_transmit_take(&model, &packet));
-        frame_check(packet.frame, 60, i);
-        virtio_model_transmit_done(&model, &packet);
-    }
+    for (uint32_t i = 0; i < 4; i++)
+        expect_sent(60, i);
     assert_non_null(device->ops->tx_acquire(device));
     assert_null(model.violation);
 }
@@ -358,14 +368,10 @@ TEST(checksum_is_vouched_for_only_as_negotiated)
                   { VIRTIO_NET_HDR_F_DATA_VALID, false, false } };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct frame frame;
-        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
-        if (!cases[i].negotiated)
-            model.offered &= ~BIT(VIRTIO_NET_F_GUEST_CSUM);
-        start();
+        start_without(VIRTIO_MODEL_MODERN, cases[i].negotiated ? 0 : BIT(VIRTIO_NET_F_GUEST_CSUM));
         assert_true(deliver_number(60, 1, cases[i].flags));
         assert_true(device->ops->rx_borrow(device, &frame));
         assert_int_equal(frame.checksum_good, cases[i].good);
-        model_memory_free_all();
     }
 }
 
@@ -374,8 +380,7 @@ TEST(stages_are_stamped_in_order)
     start_kind(VIRTIO_MODEL_MODERN);
     trace_stamp(TRACE_FRAME_SEEN); /* the loop does, as its turn begins */
     trace.fine = true;
-    deliver_number(60, 1, 0);
-    expect_number(60, 1);
+    frame_comes();
     assert_true(send_number(60, 2));
     assert_true(trace.cycles[TRACE_PUBLISHED] > trace.cycles[TRACE_FRAME_SEEN]);
     assert_true(trace.cycles[TRACE_KICKED] >= trace.cycles[TRACE_PUBLISHED]);
@@ -386,7 +391,7 @@ TEST(borrowed_frames_leave_the_ring_full)
 {
     for (uint16_t size = 1; size <= 256; size *= 4) {
         struct frame borrowed[NETDEV_RX_BORROWED_MAX], frame;
-        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        model_begin(VIRTIO_MODEL_MODERN);
         model.queue[VIRTIO_NET_RECEIVEQ].size_max = size;
         start();
         for (uint32_t i = 0; i < NETDEV_RX_BORROWED_MAX; i++) {
@@ -404,28 +409,26 @@ TEST(borrowed_frames_leave_the_ring_full)
         device->ops->rx_release(device, &frame);
         device->ops->poll(device);
         assert_true(virtio_model_available(&model, VIRTIO_NET_RECEIVEQ) >= size - (size >= 8 ? size / 8 : 0));
-        model_memory_free_all();
     }
 }
 
 TEST(release_alone_keeps_the_ring_from_running_dry)
 {
     for (uint16_t size = 1; size <= 256; size *= 4) {
-        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        model_begin(VIRTIO_MODEL_MODERN);
         model.queue[VIRTIO_NET_RECEIVEQ].size_max = size;
         start();
         for (uint32_t i = 0; i < 1000; i++) { /* nobody polls */
             assert_true(deliver_number(100, i, 0));
             expect_number(100, i);
         }
-        model_memory_free_all();
     }
 }
 
 TEST(receive_kicks_only_when_asked_and_once_a_refill)
 {
     for (int event_index = 0; event_index < 2; event_index++) {
-        start_with_event_index(event_index);
+        start_without(VIRTIO_MODEL_MODERN, event_index ? 0 : BIT(VIRTIO_F_EVENT_IDX));
         struct virtio_model_queue *queue = &model.queue[VIRTIO_NET_RECEIVEQ];
         assert_int_equal(queue->kick_count, 1); /* the first buffers; after DRIVER_OK */
         virtio_model_refuse_kicks(&model, VIRTIO_NET_RECEIVEQ);
@@ -446,14 +449,13 @@ TEST(receive_kicks_only_when_asked_and_once_a_refill)
         device->ops->poll(device);
         assert_int_equal(queue->kick_count, 2);
         assert_true(virtio_model_available(&model, VIRTIO_NET_RECEIVEQ) > 1);
-        model_memory_free_all();
     }
 }
 
 TEST(transmit_kicks_once_and_only_if_asked)
 {
     for (int event_index = 0; event_index < 2; event_index++) {
-        start_with_event_index(event_index);
+        start_without(VIRTIO_MODEL_MODERN, event_index ? 0 : BIT(VIRTIO_F_EVENT_IDX));
         struct virtio_model_queue *queue = &model.queue[VIRTIO_NET_TRANSMITQ];
         struct virtio_model_packet packet;
         uint64_t kicks = 0;
@@ -473,7 +475,6 @@ TEST(transmit_kicks_once_and_only_if_asked)
             device->ops->poll(device);
         }
         assert_int_equal(virtio_net_counters.tx_kicks, kicks);
-        test_after_each();
     }
 }
 
@@ -494,7 +495,7 @@ TEST(interrupts_stay_off_for_ever)
 
 TEST(frame_in_pieces_is_put_together)
 {
-    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    model_begin(VIRTIO_MODEL_MODERN);
     model.split_bytes = 100;
     start();
     static const uint32_t sizes[] = { 14, 99, 100, 101, 200, 201, 1000, 1514 };
@@ -536,10 +537,7 @@ TEST(tagged_frames_may_be_longer)
             for (uint32_t bytes = 1510; bytes <= 1530; bytes++) {
                 uint8_t sent[1530] = { 1 };
                 struct frame frame;
-                virtio_model_init(&model, VIRTIO_MODEL_MODERN);
-                if (!merges)
-                    model.offered &= ~BIT(VIRTIO_NET_F_MRG_RXBUF);
-                start();
+                start_without(VIRTIO_MODEL_MODERN, merges ? 0 : BIT(VIRTIO_NET_F_MRG_RXBUF));
                 uint64_t dropped = virtio_net_counters.rx_drop_long;
                 store_be16(sent + 12, types[i]);
                 assert_true(virtio_model_receive(&model, sent, bytes, 0));
@@ -552,7 +550,6 @@ TEST(tagged_frames_may_be_longer)
                     device->ops->rx_release(device, &frame);
                 }
                 assert_null(virtio_net_broken(device));
-                model_memory_free_all();
             }
 }
 
@@ -566,7 +563,6 @@ TEST(merge_count_beyond_the_ring_breaks_the_device)
         header->num_buffers = counts[i];
         expect_none();
         assert_non_null(virtio_net_broken(device));
-        model_memory_free_all();
     }
 }
 
@@ -575,10 +571,7 @@ TEST(merge_count_beyond_the_ring_breaks_the_device)
 TEST(impossible_lengths_are_dropped_and_counted)
 {
     for (int merges = 0; merges < 2; merges++) {
-        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
-        if (!merges)
-            model.offered &= ~BIT(VIRTIO_NET_F_MRG_RXBUF);
-        start();
+        start_without(VIRTIO_MODEL_MODERN, merges ? 0 : BIT(VIRTIO_NET_F_MRG_RXBUF));
         static const struct {
             uint32_t len;
             bool is_short;
@@ -605,7 +598,6 @@ TEST(impossible_lengths_are_dropped_and_counted)
             assert_int_equal(virtio_net_counters.rx_drop_long, expected_long);
         }
         assert_null(virtio_net_broken(device));
-        model_memory_free_all();
     }
 }
 
@@ -629,14 +621,11 @@ TEST(broken_device_is_silent_and_reports_the_reason)
 
 TEST(status_is_read_after_silence_and_not_under_traffic)
 {
-    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
-    model.offered &= ~BIT(VIRTIO_NET_F_GUEST_ANNOUNCE);
-    start();
+    start_without(VIRTIO_MODEL_MODERN, BIT(VIRTIO_NET_F_GUEST_ANNOUNCE));
     uint32_t reads = model.register_reads;
     net.last_rx_cycles = cycles_now() - BIT(33);
     for (int i = 0; i < 1000; i++) {
-        deliver_number(60, 1, 0);
-        expect_number(60, 1);
+        frame_comes();
         device->ops->poll(device);
     }
     assert_int_equal(model.register_reads, reads);
@@ -679,11 +668,9 @@ static void silence_passes(void)
 
 TEST(announcement_is_passed_on_and_acknowledged)
 {
-    static const enum virtio_model_kind kinds[] = { VIRTIO_MODEL_MODERN, VIRTIO_MODEL_LEGACY_PCI,
-                                                    VIRTIO_MODEL_LEGACY_MMIO };
-    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+    for (int kind = 0; kind < KINDS; kind++) {
         struct virtio_model_control control;
-        start_kind(kinds[i]);
+        start_kind(kind);
         uint64_t before = virtio_net_counters.announcements;
         silence_passes();
         assert_false(device->announce);
@@ -701,7 +688,6 @@ TEST(announcement_is_passed_on_and_acknowledged)
             assert_int_equal(virtio_net_counters.announcements, before + (uint64_t)round);
         }
         assert_null(virtio_net_broken(device));
-        model_memory_free_all();
     }
 }
 
@@ -709,8 +695,7 @@ TEST(announcement_is_noticed_under_traffic)
 {
     start_kind(VIRTIO_MODEL_MODERN);
     model.link_status |= VIRTIO_NET_S_ANNOUNCE;
-    deliver_number(60, 1, 0);
-    expect_number(60, 1);
+    frame_comes();
     silence_passes();
     assert_true(device->announce);
 }
@@ -735,15 +720,12 @@ TEST(announcements_take_status_control_queue_and_feature)
 {
     static const unsigned missing[] = { VIRTIO_NET_F_STATUS, VIRTIO_NET_F_CTRL_VQ, VIRTIO_NET_F_GUEST_ANNOUNCE };
     for (size_t i = 0; i < ARRAY_COUNT(missing); i++) {
-        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
-        model.offered &= ~(BIT(missing[i]) | BIT(VIRTIO_NET_F_CTRL_RX));
-        start();
+        start_without(VIRTIO_MODEL_MODERN, BIT(missing[i]) | BIT(VIRTIO_NET_F_CTRL_RX));
         assert_false(virtio_model_has(&model, VIRTIO_NET_F_GUEST_ANNOUNCE));
         assert_false(virtio_model_has(&model, VIRTIO_NET_F_CTRL_VQ));
         assert_false(model.queue[VIRTIO_NET_CONTROLQ].enabled);
-        model_memory_free_all();
     }
-    virtio_model_init(&model, VIRTIO_MODEL_MODERN); /* a device that promises the queue, and has none */
+    model_begin(VIRTIO_MODEL_MODERN); /* a device that promises the queue, and has none */
     model.queue[VIRTIO_NET_CONTROLQ].size_max = 0;
     model.link_status |= VIRTIO_NET_S_ANNOUNCE;
     start();
@@ -768,11 +750,9 @@ static void expect_table(struct virtio_model_control *control, uint32_t count)
 
 TEST(groups_become_the_table_of_the_devices_filter)
 {
-    static const enum virtio_model_kind kinds[] = { VIRTIO_MODEL_MODERN, VIRTIO_MODEL_LEGACY_PCI,
-                                                    VIRTIO_MODEL_LEGACY_MMIO };
-    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+    for (int kind = 0; kind < KINDS; kind++) {
         struct virtio_model_control control;
-        start_kind(kinds[i]);
+        start_kind(kind);
         uint64_t kicks = model.queue[VIRTIO_NET_CONTROLQ].kick_count;
         silence_passes();
         assert_false(virtio_model_control_take(&model, &control)); /* nobody has joined a group */
@@ -785,14 +765,13 @@ TEST(groups_become_the_table_of_the_devices_filter)
         }
         virtio_net_check(&net);
         assert_null(virtio_net_broken(device));
-        model_memory_free_all();
     }
 }
 
 TEST(table_that_finds_the_queue_busy_follows_under_traffic_too)
 {
     struct virtio_model_control control;
-    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    model_begin(VIRTIO_MODEL_MODERN);
     model.offered &= ~BIT(VIRTIO_NET_F_GUEST_ANNOUNCE); /* else the state is read in any case */
     start();
     device->ops->groups_set(device, groups, 1);
@@ -801,14 +780,12 @@ TEST(table_that_finds_the_queue_busy_follows_under_traffic_too)
     assert_false(virtio_model_control_take(&model, &control));
     virtio_model_control_done(&model, &control);
     for (int i = 0; i < 2; i++) {
-        deliver_number(60, 1, 0);
-        expect_number(60, 1);
+        frame_comes();
         silence_passes();
         assert_int_equal(virtio_model_control_take(&model, &control), i == 0);
     }
     uint32_t reads = model.register_reads;
-    deliver_number(60, 1, 0);
-    expect_number(60, 1);
+    frame_comes();
     silence_passes();
     assert_int_equal(model.register_reads, reads); /* the table is there: traffic shows that the device lives */
 }
@@ -847,15 +824,12 @@ TEST(device_without_a_filter_gets_no_table)
     };
     for (size_t i = 0; i < ARRAY_COUNT(machines); i++) {
         struct virtio_model_control control;
-        virtio_model_init(&model, machines[i].kind);
-        model.offered &= ~BIT(machines[i].missing);
-        start();
+        start_without(machines[i].kind, BIT(machines[i].missing));
         assert_false(virtio_model_has(&model, VIRTIO_NET_F_CTRL_RX));
         device->ops->groups_set(device, groups, 2);
         silence_passes();
         assert_false(model.queue[VIRTIO_NET_CONTROLQ].enabled && virtio_model_control_take(&model, &control));
         assert_null(virtio_net_broken(device));
-        model_memory_free_all();
     }
 }
 
@@ -872,11 +846,8 @@ TEST(impossible_answer_on_the_control_queue_breaks_the_device)
 /* Plays QEMU's TCG: the device asks for a kick and misses the new index, and the driver misses the request. */
 TEST(missed_kick_is_repeated_once_after_a_delay)
 {
-    for (int kind = 0; kind < 2; kind++) {
-        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
-        if (kind == 1)
-            model.offered &= ~BIT(VIRTIO_F_EVENT_IDX);
-        start();
+    for (int event_index = 0; event_index < 2; event_index++) {
+        start_without(VIRTIO_MODEL_MODERN, event_index ? 0 : BIT(VIRTIO_F_EVENT_IDX));
         const struct virtio_model_queue *queue = &model.queue[VIRTIO_NET_TRANSMITQ];
         device->ops->poll(device);
         virtio_model_refuse_kicks(&model, VIRTIO_NET_TRANSMITQ);
@@ -910,7 +881,6 @@ TEST(missed_kick_is_repeated_once_after_a_delay)
         device->ops->poll(device); /* the device has used a buffer: no stall */
         assert_int_equal(queue->kick_count, kicks + 1);
         assert_null(model.violation);
-        model_memory_free_all();
     }
 }
 
@@ -949,7 +919,7 @@ TEST(rings_of_clouds_are_gone_round)
         { VIRTIO_MODEL_MODERN, 256, BIT(VIRTIO_F_ACCESS_PLATFORM) | BIT(VIRTIO_F_ORDER_PLATFORM), 0 },
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        virtio_model_init(&model, cases[i].kind);
+        model_begin(cases[i].kind);
         model.required = cases[i].required;
         model.offered = (model.offered | model.required) & ~cases[i].offered_less;
         model.queue[0].size_max = model.queue[1].size_max = cases[i].size;
@@ -958,17 +928,12 @@ TEST(rings_of_clouds_are_gone_round)
         assert_true((model.accepted & model.required) == model.required);
         for (uint32_t number = 0; number < 70000; number++) {
             uint32_t bytes = 60 + number % 50;
-            struct virtio_model_packet packet;
             assert_true(deliver_number(bytes, number, 0));
             expect_number(bytes, number);
             assert_true(send_number(bytes, number));
-            assert_true(virtio_model_transmit_take(&model, &packet));
-            assert_int_equal(packet.bytes, bytes);
-            frame_check(packet.frame, bytes, number);
-            virtio_model_transmit_done(&model, &packet);
+            expect_sent(bytes, number);
         }
         assert_null(model.violation);
-        model_memory_free_all();
     }
 }
 
@@ -987,7 +952,7 @@ struct trial {
 
 static void trial_start(void)
 {
-    virtio_model_init(&model, (enum virtio_model_kind)random_below(3));
+    model_begin((enum virtio_model_kind)random_below(KINDS));
     uint64_t all = model.offered | BIT(VIRTIO_F_ORDER_PLATFORM);
     model.offered = (random_next() & all & ~BIT(VIRTIO_F_VERSION_1)) | (all & BIT(VIRTIO_F_VERSION_1));
     for (int i = 0; i < VIRTIO_NET_QUEUE_COUNT; i++) {
@@ -1102,7 +1067,6 @@ TEST(any_features_any_sizes_any_order_lose_nothing)
             trial_step(&trial);
         trial_end(&trial);
         frames += trial.rx_seen + trial.tx_seen;
-        test_after_each();
     }
     assert_true(frames > 20000);
 }
@@ -1156,7 +1120,6 @@ TEST(any_write_of_a_hostile_device_is_survived)
             }
         }
         broken_count += virtio_net_broken(device) != NULL;
-        test_after_each();
     }
     assert_true(broken_count > 300);
 }
@@ -1174,10 +1137,7 @@ TEST(wake_asks_for_an_interrupt_and_quiet_for_none)
     uint8_t frame[60];
     frame_fill(frame, sizeof frame, 1);
     for (int with_index = 0; with_index < 2; with_index++) {
-        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
-        if (!with_index)
-            model.offered &= ~BIT(VIRTIO_F_EVENT_IDX);
-        start();
+        start_without(VIRTIO_MODEL_MODERN, with_index ? 0 : BIT(VIRTIO_F_EVENT_IDX));
         uint16_t before = model.queue[VIRTIO_NET_RECEIVEQ].used_idx;
         assert_true(virtio_net_wake(device));
         assert_true(virtio_model_receive(&model, frame, sizeof frame, 0));
@@ -1188,7 +1148,6 @@ TEST(wake_asks_for_an_interrupt_and_quiet_for_none)
         before = model.queue[VIRTIO_NET_RECEIVEQ].used_idx;
         assert_true(virtio_model_receive(&model, frame, sizeof frame, 0));
         assert_false(virtio_model_would_interrupt(&model, VIRTIO_NET_RECEIVEQ, before));
-        test_after_each();
     }
 }
 
@@ -1259,7 +1218,7 @@ TEST(rehearsals_change_nothing_and_show_the_device_nothing)
     enum { ROUNDS = 70000 }; /* past the end of 16-bit indices */
     static const enum virtio_model_kind kinds[] = { VIRTIO_MODEL_MODERN, VIRTIO_MODEL_LEGACY_PCI };
     for (size_t i = 0; i < 2 * sizeof kinds / sizeof kinds[0]; i++) {
-        virtio_model_init(&model, kinds[i / 2]);
+        model_begin(kinds[i / 2]);
         if (i % 2 == 1)
             model.offered &= ~(BIT(VIRTIO_F_EVENT_IDX) | BIT(VIRTIO_F_ANY_LAYOUT));
         start();
@@ -1286,6 +1245,5 @@ TEST(rehearsals_change_nothing_and_show_the_device_nothing)
         assert_true(send_number(100, 8));
         virtio_net_check(&net);
         assert_null(model.violation);
-        model_memory_free_all();
     }
 }
