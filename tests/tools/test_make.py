@@ -179,7 +179,7 @@ def test_a_name_of_the_build_is_no_programs(name):
 def test_a_program_outside_of_the_tree_is_built_and_tested(tmp_path):
     """By this tree's objects: all that its own makefile adds is another BUILD."""
     build = ROOT / os.environ.get("BUILD", "build")
-    folder, made = tmp_path / "bark", [build / "outside", build / "bark", build / "host/bark-linux",
+    folder, made = tmp_path / "bark", [build / "outside/app/bark", build / "bark", build / "host/bark-linux",
                                        build / "test/tests/unit/bark_test"]
 
     def play(*words, status=0, cwd=ROOT):
