@@ -1,4 +1,4 @@
-"""docs/debugging.md, section by section, as written, in a network of its own."""
+"""docs/debugging.md, section by section, as written, in a network of its own; and the crash of docs/tutorial/."""
 import fcntl
 import os
 import pathlib
@@ -15,8 +15,8 @@ PAGE = (ROOT / "docs/debugging.md").read_text()
 BUILD_AND_PLAY_S = 400
 
 
-def blocks(heading):
-    section = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)[1]
+def blocks(heading, page=PAGE):
+    section = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)[1]
     return re.findall(r"^```sh\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
 
 
@@ -57,6 +57,12 @@ def test_a_hang_is_walked_to_its_line():
     lines = shown[shown.index("back to Linux:"):]
     assert re.search(r"^0x0*1\w+: trap_hang at selftest\.c:\d+", lines, re.MULTILINE), shown
     assert re.search(r"kernel_main at main\.c:\d+", lines), shown
+
+
+def test_the_tutorials_crash_is_walked_to_its_line():
+    shown = play(*blocks("A crash", (ROOT / "docs/tutorial/README.md").read_text()))
+    assert "assertion failed: bytes <= NAME_BYTES_MAX" in shown
+    assert re.search(r"read_name at program\.c:\d+\n.*read_question at program\.c:", shown), shown
 
 
 def test_the_program_on_linux_under_gdb_and_the_sanitizers():
