@@ -194,7 +194,7 @@ def test_a_program_outside_of_the_tree_is_built_and_tested(tmp_path):
     play("make", "dist", cwd=folder)
     try:
         words = ["make", f"PROGRAM={folder}", f"BUILD={build}"]
-        assert "[  PASSED  ] 18 test(s)." in play(*words, "program-test")
+        assert "[  PASSED  ] " in play(*words, "program-test")
         play(*words, made[1] / "peregrine.bzImage", made[2])
         assert "| `port` |" in play(made[2], "--settings")
         (folder / "program.c").write_text("int nothing;\n")
