@@ -37,7 +37,7 @@ static uint64_t counter_value(const char *name)
 static const struct fake_datagram *ask(uint16_t flags, const char *name, size_t name_bytes, uint16_t type,
                                        uint16_t class)
 {
-    uint8_t query[512] = { 0xab, 0xcd, 0, 0, 0, 1 };
+    uint8_t query[512] = { 0xab, 0xcd, 0, 0, 0, 1, [11] = 1 }; /* EDNS announces something additional */
     store_be16(query + 2, flags);
     memcpy(query + 12, name, name_bytes);
     store_be16(query + 12 + name_bytes, type);
@@ -46,7 +46,8 @@ static const struct fake_datagram *ask(uint16_t flags, const char *name, size_t 
     fake_datagram(PEER, 40000, PORT, query, 16 + name_bytes);
     program.turn(now_ns);
     const struct fake_datagram *reply = fake.datagram_count ? &fake.datagrams[0] : NULL;
-    assert_true(!reply || (reply->to_port == 40000 && load_be16(reply->data) == 0xabcd));
+    assert_true(!reply
+                || (reply->to_port == 40000 && load_be16(reply->data) == 0xabcd && load_be32(reply->data + 8) == 0));
     assert_true(!reply || reply->bytes <= 16 + name_bytes + 16);
     return reply;
 }
@@ -101,9 +102,11 @@ TEST(malformed_queries_are_counted_and_dropped)
         fake_datagram(PEER, 40000, PORT, whole, bytes), program.turn(now_ns);
     assert_null(ask(0, "\xc0\x0c", 2, 1, 1));                                 /* compressed, in a circle */
     assert_null(ask(0, (const char *)long_name, sizeof long_name - 3, 1, 1)); /* 257 bytes */
+    long_name[0] = 64;
+    assert_null(ask(0, (const char *)long_name, 66, 1, 1));
     assert_null(ask(0x8000, "\1a\4test", 8, 1, 1));
     assert_int_equal(fake.datagram_count, 0);
-    assert_int_equal(counter_value("names.drop_malformed"), sizeof whole + 2);
+    assert_int_equal(counter_value("names.drop_malformed"), sizeof whole + 3);
     assert_int_equal(counter_value("names.drop_response"), 1);
 }
 
