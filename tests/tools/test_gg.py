@@ -177,8 +177,9 @@ def test_a_key_file_serves_every_tool_and_a_reader_may_have_enough(words, tmp_pa
             process.stderr.close()
 
 
-@pytest.mark.parametrize("tool", ["gg", "peregrine", "run.py", "new-program", "wire_probe.py", "contest/contest", "exchange",
-                                  "workshop/report.py", "workshop/figures.py", "workshop/coverage.py"])
+@pytest.mark.parametrize("tool", [
+    "gg", "peregrine", "run.py", "new-program", "wire_probe.py", "contest/contest", "exchange",
+    "workshop/report.py", "workshop/figures.py", "workshop/coverage.py"])
 def test_no_tool_complains_of_a_reader_that_has_enough(tool):
     reader, writer = os.pipe()
     os.close(reader)
