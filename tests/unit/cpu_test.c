@@ -6,6 +6,7 @@
 
 #include "base/cycles.h"
 #include "base/log.h"
+#include "kernel/cpu/apic.h"
 #include "kernel/cpu/hypervisor.h"
 #include "kernel/cpu/segments.h"
 #include "kernel/cpu/traps.h"
