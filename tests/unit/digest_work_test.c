@@ -136,8 +136,8 @@ static const char *mercha_of(size_t bytes)
     static char text[METHOD_RESULT_BYTES_MAX + 1];
     static union method_job job;
     struct method_result result = { .bytes = 0 };
-    struct method_request request = { .query = text_of(strchr(MERCHA, '?') + 1) };
-    assert_null(digest_method_mercha.begin(&job, &request));
+    struct method_request asked = { .query = text_of(strchr(MERCHA, '?') + 1) };
+    assert_null(digest_method_mercha.begin(&job, &asked));
     digest_method_mercha.take(&job, mercha_body, bytes, NULL);
     assert_int_equal(digest_method_mercha.end(&job, &result), METHOD_ENDED);
     memcpy(text, result.text, result.bytes);
