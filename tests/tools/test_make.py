@@ -204,7 +204,7 @@ def test_a_program_outside_of_the_tree_is_built_and_tested(tmp_path):
             shutil.rmtree(path, ignore_errors=True)
             path.unlink(missing_ok=True)
     for path, problem in (("/no/such", "there is no /no/such/program.c"),
-                          (ROOT / "app/echo", "has a program of this name")):
+                          (ROOT / "app/echo", "has a folder of this name, app/echo")):
         assert problem in play("make", f"PROGRAM={path}", status=2)
 
 

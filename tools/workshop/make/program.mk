@@ -12,8 +12,8 @@ ifeq ($(wildcard $(PROGRAM_FOLDER)/program.c),)
 $(error PROGRAM=$(PROGRAM): there is no $(PROGRAM_FOLDER)/program.c)
 endif
 override PROGRAM := $(notdir $(PROGRAM_FOLDER))
-ifneq ($(filter $(PROGRAM),$(PROGRAMS)),)
-$(error PROGRAM=$(PROGRAM_FOLDER): this tree has a program of this name, app/$(PROGRAM))
+ifneq ($(wildcard app/$(PROGRAM) $(PROGRAM)),)
+$(error PROGRAM=$(PROGRAM_FOLDER): this tree has a folder of this name, $(wildcard app/$(PROGRAM) $(PROGRAM)))
 endif
 OUTSIDE := $(abspath $(BUILD))/outside
 $(shell mkdir -p $(OUTSIDE)/app $(OUTSIDE)/tests/unit && ln -sfn $(PROGRAM_FOLDER) $(OUTSIDE)/app/$(PROGRAM) && \
