@@ -8,6 +8,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 .DELETE_ON_ERROR:
 BUILD ?= build
+# One name for a folder: make knows an object, and what it depends on, by its path.
+override BUILD := $(patsubst $(CURDIR)/%,%,$(BUILD))
 STACK ?= own
 PROGRAM ?= player
 PY := /usr/bin/python3
