@@ -85,7 +85,7 @@ NOT_HOT bool rehearse_warm_up(uint64_t now_ns)
     hot_fetch(trade_settings.feed, sizeof trade_settings.feed);
     hot_fetch(&trade_settings.risk, sizeof trade_settings.risk);
     hot_fetch(orders_views, trade_settings.symbol_count * sizeof orders_views[0]);
-    if (strategy != NULL)
+    if (strategy != NULL && strategy->settings.values != NULL)
         hot_fetch(strategy->settings.values, strategy->settings.values_bytes);
     return true;
 }
