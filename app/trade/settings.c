@@ -173,6 +173,8 @@ static const struct setting rows[] = {
       .help = "shares held before the session, negative if sold short; the session's fills add to them" },
     { "cancel.on.loss", SETTING_SWITCH, AT(cancel_on_loss), .initial = "on",
       .help = "cancel all orders when the feed is lost, and after the orders' session was lost" },
+    { "cancel.on.start", SETTING_SWITCH, AT(cancel_on_start), .initial = "off",
+      .help = "cancel the orders that an earlier run has left open before anything is ordered; off: they are kept" },
     { "cancel.on.exit", SETTING_SWITCH, AT(cancel_on_exit), .initial = "on",
       .help = "cancel all orders before the program ends" },
 };

@@ -38,7 +38,7 @@ struct trade_settings {
     uint32_t rejects_max;
     uint32_t position_count;
     struct trade_position positions[BOOK_SYMBOL_COUNT_MAX]; /* before the session */
-    bool cancel_on_loss, cancel_on_exit;
+    bool cancel_on_loss, cancel_on_exit, cancel_on_start;
 };
 
 extern struct trade_settings trade_settings;

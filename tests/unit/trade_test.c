@@ -1079,6 +1079,28 @@ TEST(orders_of_symbols_that_are_not_traded_any_more_are_said_and_cancelled)
     assert_int_equal(counter("trade.orders"), 1);
 }
 
+TEST(orders_that_an_earlier_run_has_left_are_cancelled_first)
+{
+    uint64_t at = log_end();
+    start("strategy=take take.buy=100 cancel.on.start=on");
+    log_in("S1", 1);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    respond(ouch_response(m, 'Q', 2, 13));
+    be_idle();
+    seen_bytes = fake.connections[orders].sent_bytes;
+    pass(2 * OUCH_QUIET_NS);
+    assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+    assert_true(is_logged(&at, "order 1 is cancelled, as an earlier run has left it: buy 100 AAAA     at 100.0000"));
+    open_market();
+    pass(5 * NS_PER_MS);
+    trigger(10);
+    assert_int_equal(counter("trade.orders"), 0);
+    respond(ouch_decrement(m, 1, 100));
+    pass(5 * NS_PER_MS);
+    trigger(10);
+    assert_int_equal(counter("trade.orders"), 1);
+}
+
 TEST(another_session_of_the_orders_ends_all_trading)
 {
     fake_closed(orders, TRANSPORT_RESET);
