@@ -46,11 +46,12 @@ static struct mold {
 } mold;
 
 struct mold_counters mold_counters;
-enum { COUNTER_DATAGRAMS = COUNTER_LABELLED, COUNTER_FIRST };
+enum { COUNTER_DATAGRAMS = COUNTER_LABELLED, COUNTER_FIRST, COUNTER_MISSED };
 static const char help[] = "Market data lines (MoldUDP64)";
 static const struct counter_metric metrics[] = {
     { "mold_datagrams", help, "line", "datagrams_", "", COUNTER_COUNT },
     { "mold_first", help, "line", "first_", "", COUNTER_COUNT },
+    { "mold_missed", help, "line", "missed_", "", COUNTER_COUNT },
 };
 const struct counter_group mold_counter_group = COUNTER_GROUP_LABELLED("mold.", help, MOLD_COUNTERS, mold_counters,
                                                                        metrics);
@@ -307,7 +308,7 @@ NOT_HOT static void note_jump(enum mold_line line, uint64_t sequence, uint32_t c
     else if (sequence < mold.line_next[line])
         mold_counters.backwards++;
     else if (mold.line_next[line] != 0)
-        *(line == MOLD_A ? &mold_counters.lost_a : &mold_counters.lost_b) += sequence - mold.line_next[line];
+        *(line == MOLD_A ? &mold_counters.missed_a : &mold_counters.missed_b) += sequence - mold.line_next[line];
 }
 
 /* Counts a datagram that brings no message. */

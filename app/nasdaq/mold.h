@@ -114,13 +114,13 @@ void mold_rehearsal_end(void);
 /* Asserts the invariant. */
 void mold_check(void);
 
-/* first_...: datagrams that brought messages first; sessions: joined after the first; lost_a, lost_b: messages
+/* first_...: datagrams that brought messages first; sessions: joined after the first; missed_a, missed_b: messages
  * that this line has passed over. */
 #define MOLD_COUNTERS(X)                                                                                               \
     X(DATAGRAMS, datagrams_a), X(DATAGRAMS, datagrams_b), X(COUNT, datagrams_rerequested), X(FIRST, first_a),          \
         X(FIRST, first_b), X(COUNT, first_rerequested), X(COUNT, messages), X(COUNT, heartbeats),                      \
-        X(COUNT, duplicates), X(COUNT, gaps), X(COUNT, requests), X(ALERT, lost), X(COUNT, lost_a), X(COUNT, lost_b),  \
-        X(COUNT, holds), X(COUNT, sessions), X(COUNT, stored), X(DROP_FRAME, drop_length),                             \
+        X(COUNT, duplicates), X(COUNT, gaps), X(COUNT, requests), X(ALERT, lost), X(MISSED, missed_a),                 \
+        X(MISSED, missed_b), X(COUNT, holds), X(COUNT, sessions), X(COUNT, stored), X(DROP_FRAME, drop_length),        \
         X(DROP_FRAME, drop_session), X(DROP_FRAME, drop_sequence), X(DROP_FRAME, drop_store_full), X(ALERT, backwards)
 extern struct mold_counters {
     uint64_t MOLD_COUNTERS(COUNTER_MEMBER);

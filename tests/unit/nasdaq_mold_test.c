@@ -148,7 +148,7 @@ TEST(long_gap_is_filled_by_requests_that_run_in_parallel)
     assert_int_equal(requested(&sequence), 0);
     now_ns += MOLD_RETRY_NS;
     assert_true(requested(&sequence) == MOLD_ASK_COUNT && sequence == taken + 1);
-    assert_int_equal(mold_counters.lost_a, 99998);
+    assert_int_equal(mold_counters.missed_a, 99998);
 }
 
 TEST(each_hole_waits_for_the_other_line_again)
@@ -423,6 +423,6 @@ TEST(floods_on_lines_that_lose_heal_within_a_second)
                 send(MOLD_REREQUEST, answers[first % ANSWERS].sequence, answers[first % ANSWERS].count);
             assert_true(last - first < ANSWERS && !mold_is_lost() && now_ns < until_ns);
         }
-        assert_true(mold_counters.lost_a > 0 || days[day].lost[MOLD_A] == 100);
+        assert_true(mold_counters.missed_a > 0 || days[day].lost[MOLD_A] == 100);
     }
 }
