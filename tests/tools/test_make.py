@@ -195,10 +195,10 @@ def test_a_program_outside_of_the_tree_is_built_and_tested(tmp_path):
     try:
         words = ["make", f"PROGRAM={folder}", f"BUILD={build}"]
         assert "[  PASSED  ] " in play(*words, "program-test")
-        play(*words, made[1] / "peregrine.bzImage", made[2])
+        play(*words, "all", "program-linux")
         assert "| `port` |" in play(made[2], "--settings")
         (folder / "program.c").write_text("int nothing;\n")
-        assert "undefined reference" in play(*words, made[2], status=2)
+        assert "undefined reference" in play(*words, "program-linux", status=2)
     finally:
         for path in made:
             shutil.rmtree(path, ignore_errors=True)

@@ -30,6 +30,8 @@ $(REPLAY): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/trade/*.c host/replay
 	$(CC) -pthread -Wl,-z,now -o $@ $^
 host: $(REPLAY)
 
+program-linux: $(call linux_program,$(PROGRAM)) ## PROGRAM= alone as a Linux program
+.PHONY: program-linux
 host: $(LINUX_PROGRAMS) ## the programs and the stack's library as Linux programs
 
 CHECK_SETTINGS := $(call check_settings,player)
