@@ -115,9 +115,11 @@ class Figures:
                       else self.median(match[1]), text)
 
     def sources(self, names):
-        found = dict.fromkeys(f"commit {self.rows[name]['commit']} on {self.rows[name]['machine']}" for name in names
-                              if name in self.rows)
-        return f"Measured at {'; '.join(found)}." if found else "Not measured on the newest code yet."
+        commits = {}
+        for name in filter(self.rows.__contains__, names):
+            commits.setdefault(self.rows[name]["machine"], {})[self.rows[name]["commit"]] = None
+        found = [f"{', '.join(commits[machine])} on {machine}" for machine in commits]
+        return f"Measured at commit {'; '.join(found)}." if found else "Not measured on the newest code yet."
 
 
 # ---- tables ----
