@@ -50,12 +50,15 @@ static void heal_end(bool is_whole)
     book_take_back(is_whole);
 }
 
-/* Takes messages of the feed that came during the load, once the feed has reached the snapshot. */
-static void heal_more(void)
+/* Takes messages of the feed that came during the load, once the feed has reached the snapshot. A number that the feed
+ * does not reach is none. */
+static void heal_more(uint64_t now_ns)
 {
     ASSERT(trade.heals_from != 0);
     if (kept.full || mold_next_number() < trade.heals_from) {
-        if (kept.full)
+        const bool is_late = now_ns - trade.heals_since_ns >= trade_settings.feed_timeout_ns;
+        trade.counters.drop_snapshot += is_late;
+        if (kept.full || is_late)
             heal_end(false);
         return;
     }
@@ -84,6 +87,7 @@ static void done(struct bytes message, uint64_t now_ns)
             heal_end(false);
     } else if (trade.heals) {
         trade.heals_from = number;
+        trade.heals_since_ns = now_ns;
     } else {
         trade.counters.snapshots++;
         trade.doubted = trade.renews = false;
@@ -171,7 +175,7 @@ void snapshot_poll(uint64_t now_ns)
     if (trade.heals && (mold_is_lost() || (!link->wanted && trade.heals_from == 0)))
         heal_end(false);
     if (trade.heals_from != 0)
-        heal_more();
+        heal_more(now_ns);
     if (trade.renews && mold_is_lost() && trade_settings.snapshot.address == 0 && book_clear_slice()) {
         trade.renews = false;
         mold_resume(1, now_ns);

@@ -1304,6 +1304,19 @@ TEST(snapshot_that_is_older_than_the_kept_messages_heals_no_book)
     assert_true(book_is_whole());
 }
 
+TEST(snapshot_that_the_feed_does_not_reach_heals_no_book)
+{
+    feed(itch_reduce(m, ITCH_DELETE, LOCATE, 999, 0));
+    end_snapshot_at(await_snapshot(), UINT32_MAX);
+    for (int i = 0; i < 35; i++) {
+        send_feed(5001, MOLD_TEST_SESSION, sequence, 0);
+        pass(100 * NS_PER_MS);
+    }
+    assert_true(!book_is_whole() && counter("trade.drop_snapshot") == 1);
+    end_snapshot_at(await_snapshot(), sequence);
+    assert_true(book_is_whole());
+}
+
 /* A message of which nobody can say whose it is: any book may be wrong. */
 TEST(contradiction_of_all_books_is_healed_by_a_snapshot)
 {
