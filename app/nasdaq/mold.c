@@ -72,6 +72,7 @@ void mold_init(uint64_t gap_wait_ns, uint64_t timeout_ns, const uint8_t session[
 }
 
 uint64_t mold_next_number(void) { return mold.next; }
+bool mold_is_ahead(void) { return max_u64(mold.line_next[MOLD_A], mold.line_next[MOLD_B]) < mold.next; }
 uint64_t mold_missing(void) { return mold.announced - mold.next; }
 bool mold_is_lost(void) { return mold.lost; }
 HOT bool mold_has_ended(void) { return mold.next >= mold.ends_at; }

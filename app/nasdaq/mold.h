@@ -111,6 +111,9 @@ void mold_warm(void);
 void mold_rehearsal_begin(uint8_t header[MOLD_HEADER_BYTES], uint32_t count);
 void mold_rehearsal_end(void);
 
+/* Returns true if no line has reached the next message: mold_resume was given a number beyond the feed. */
+bool mold_is_ahead(void);
+
 /* Asserts the invariant. */
 void mold_check(void);
 

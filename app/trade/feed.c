@@ -73,12 +73,27 @@ static void watch_lines(uint64_t now_ns)
     ASSERT(trade.began_ns <= now_ns);
 }
 
+/* Gives a snapshot up whose number the feed does not reach in feed.timeout. */
+static void watch_snapshot(uint64_t now_ns)
+{
+    ASSERT(trade.ahead_since_ns <= now_ns);
+    if (mold_heard_ns() == 0 || mold_is_lost() || mold_has_backlog() || !mold_is_ahead()) {
+        trade.ahead_since_ns = 0;
+    } else if (trade.ahead_since_ns == 0) {
+        trade.ahead_since_ns = now_ns;
+    } else if (now_ns - trade.ahead_since_ns >= trade_settings.feed_timeout_ns) {
+        trade.counters.drop_snapshot++;
+        mold_hold();
+    }
+}
+
 NOT_HOT void feed_watch(uint64_t now_ns)
 {
     const uint64_t heard_ns = mold_heard_ns();
     ASSERT(heard_ns <= now_ns);
     trade.feed_heard = heard_ns > trade.caught_up_ns && now_ns - heard_ns < trade_settings.feed_timeout_ns;
     watch_lines(now_ns);
+    watch_snapshot(now_ns);
     const char *trouble = NULL;
     if (heard_ns != 0)
         trouble = mold_has_ended()                 ? "the feed's session has ended"
