@@ -70,8 +70,8 @@ extern struct trade {
     bool renews;                               /* the books are emptied for a new session of the feed */
     bool heals;                                /* the snapshot is for the books alone that are set aside */
     uint64_t heals_from;                       /* the feed's number after the snapshot; 0: not known yet */
-    uint64_t heals_since_ns;                   /* when that number came: the feed must reach it in feed.timeout */
-    uint64_t ahead_since_ns;                   /* when it came; the feed must reach it in feed.timeout */
+    uint64_t heals_since_ns;                   /* when it came; the feed must reach it in feed.timeout */
+    uint64_t ahead_since_ns;                   /* the books are ahead of the feed since then; 0: not */
     uint64_t doubts_said;                      /* a bit for each symbol whose doubt was said */
     uint64_t rate_ns[RISK_RATE_MAX];           /* when the latest orders left */
     uint32_t rate_next;
