@@ -44,8 +44,8 @@ SITES = re.compile(r"""
 STATEMENT = re.compile(r"^\s+(?!return\b|break|continue|goto|case|default|else|static|const|struct|enum|u?int\w*\b|bool"
                        r"|size_t|for\b|while\b|if\b|do\b|switch|\w*_check\()[\w*(][^;{}]*;$")
 
-FUNCTION = re.compile(r"^(?P<head>[a-z][^\n;={}]*(?:\n[^\n;={}]+)*)(?:\n\{\n(?P<long>.*?)^\}$| (?P<short>\{ .*\})$)",
-                      re.MULTILINE | re.DOTALL)
+FUNCTION = re.compile(r"^(?P<head>\w[^\n;={}]*(?:\n[^\n;={}]+)*)"
+                      r"(?:\n\{\n(?P<long>.*?)^\}$| (?P<short>\{ [^\n]*\})$)", re.MULTILINE | re.DOTALL)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,8 +68,9 @@ def blanked(text):
     text = re.sub(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', blank, text, flags=re.DOTALL)
     text = re.sub(r"^#(?:.*\\\n)*.*", blank, text, flags=re.MULTILINE)
     text = re.sub(r"\b(?:ASSERT|static_assert)\(.*?\);", blank, text, flags=re.DOTALL)
-    out, at = [], 0
-    for body in FUNCTION.finditer(text):
+    out, at, bodies = [], 0, list(FUNCTION.finditer(text))
+    assert sum(body["long"] is not None for body in bodies) == len(re.findall(r"^\{$", text, re.MULTILINE))
+    for body in bodies:
         group = "long" if body["long"] is not None else "short"
         if "(" not in body["head"] or re.search(r"_check\(", body["head"]):
             continue
