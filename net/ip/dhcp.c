@@ -32,7 +32,8 @@ static struct dhcp_counters {
 } dhcp_counters;
 const struct counter_group dhcp_counter_group = COUNTER_GROUP("dhcp.", "DHCP client", DHCP_COUNTERS, dhcp_counters);
 
-/* The options that hold a number. Each may come in pieces, which are put together: RFC 3396. */
+/* The options that hold a number. Each may come in pieces, which are put together: RFC 3396. The server sends one if
+ * message_write asks for it in `parameters`. */
 enum number {
     NUMBER_TYPE,
     NUMBER_OVERLOAD,

@@ -164,6 +164,7 @@ BEFORE_EACH() { start_ready("strategy=take take.buy=100 take.sell=120"); }
 
 #define ENTER_1 "\0\60UO\0\0\0\1B\0\0\0\144AAAA    \0\0\0\0\0\17\102\1003YPNNperegrine     \0\0"
 enum { ENTER_BYTES = SOUP_HEAD_BYTES + OUCH_ENTER_BYTES };
+static_assert(sizeof ENTER_1 - 1 == ENTER_BYTES, "ENTER_1 has each field of struct ouch_enter_wire");
 
 /* Puts an order into the book that the strategy takes. */
 static void trigger(uint64_t reference) { feed(itch_add(m, LOCATE, reference, 'S', 400, PRICE)); }
