@@ -344,12 +344,15 @@ TEST(a_feed_that_is_not_http_is_left)
 TEST(a_silent_feed_is_left_after_its_timeout)
 {
     play("n=6 m=823 feed.timeout=2");
-    digits("1");
+    digits("8");
     pass(2 * S - 10 * MS);
     assert_int_equal(fake.connect_count, 2);
     pass(20 * MS);
     assert_int_equal(input_stream_counters.silent, 1);
     assert_int_equal(fake.connect_count, 3);
+    up(feed_id());
+    say(feed_id(), OK_200 "\r\n23");
+    assert_string_equal(answers_sent(submit_id()), ""); /* digits are missing in between */
 }
 
 TEST(several_feeds_make_one_stream)
@@ -1089,7 +1092,7 @@ TEST(too_many_refused_results_open_the_breaker)
     assert_true(submit_counters.results_wrong > 20 && submit_counters.results_wrong < 40);
     turn(6 * S); /* forgotten */
     results("dup\n", 4);
-    assert_int_equal(submit_counters.dropped_breaker, 0);
+    assert_int_equal(counter("circuit_breaker.open"), 0);
     results("dup\n", 25);
     uint64_t posts = submit_counters.posts, searched = counter("player.matcher_digits");
     uint64_t dropped = counter("player.digits_dropped_breaker");
@@ -1110,10 +1113,15 @@ TEST(a_breaker_stays_closed_while_most_is_right)
     results("+8\n", 40);
     results("wrong\n", 20);
     assert_true(submit_counters.results_wrong >= 20);
-    assert_int_equal(submit_counters.dropped_breaker, 0);
+    assert_int_equal(counter("circuit_breaker.open"), 0);
     play("n=9 m=823 early=off breaker=0 server.timeout=0");
     results("wrong\n", 50);
-    assert_int_equal(submit_counters.dropped_breaker, 0);
+    assert_int_equal(counter("circuit_breaker.open"), 0);
+    play("n=9 m=823 early=off breaker=10 breaker.window=5 server.timeout=0");
+    results("+8\n", 40);
+    turn(6 * S); /* the right ones are forgotten, too */
+    results("wrong\n", 20);
+    assert_int_equal(counter("circuit_breaker.open"), 1);
 }
 
 TEST(nobody_asking_ends_the_game)
@@ -1200,10 +1208,16 @@ TEST(a_modulus_of_at_most_n_is_not_added)
     turn(0);
     assert_true(reply_has("m+=256: a modulus of at most n=256 has more than one answer for each digit"));
     pass(2 * MS);
+    set("m+=82x");
+    turn(0);
+    turn(0);
+    turn(0);
+    assert_true(reply_has("m+=: expected a decimal number"));
+    pass(2 * MS);
     set("m+=257");
     for (int i = 0; i < 200; i++)
         turn(0);
-    assert_true(reply_has("control.commands_set 2\n"));
+    assert_true(reply_has("control.commands_set 3\n"));
 }
 
 TEST(the_deadline_ends_the_game)
@@ -1309,6 +1323,58 @@ TEST(a_reset_takes_the_bytes_that_wait)
     say(feed_id(), OK_200 "\r\n823");
     assert_int_equal(input_stream_counters.digits, 603);
     assert_int_equal(stream_merger_counters.gaps, 1);
+}
+
+TEST(a_connection_after_a_held_one_is_held_when_its_bytes_wait)
+{
+    char burst[601] = { 0 };
+    start_the_clock();
+    play("n=64 m=1 early=off breaker=0");
+    memset(burst, '7', 600);
+    for (int i = 0; i < 2; i++) {
+        fake_text(feed_id(), burst);
+        fake_text(feed_id(), "8234567");
+        short_turn();
+        short_turn();
+        assert_true(fake.connections[feed_id()].held);
+        fake_closed(feed_id(), TRANSPORT_RESET);
+        for (int k = 0; k < 100000 && (fake_to(FEED) < 0 || !player_matcher_rests()); k++)
+            short_turn();
+        fake_connected(feed_id());
+        fake_text(feed_id(), OK_200 "\r\n");
+        short_turn();
+    }
+}
+
+TEST(all_feeds_that_wait_are_taken)
+{
+    char burst[601] = { 0 };
+    start_the_clock();
+    start_with("n=64 m=1 early=off breaker=0 feeds=3");
+    turn(0);
+    memset(burst, '7', 600);
+    for (int id = 0; id < (int)fake.connect_count; id++)
+        up(id);
+    for (int id = 0; id < (int)fake.connect_count; id++)
+        if (fake.connections[id].port == FEED) {
+            fake_text(id, OK_200 "\r\n");
+            fake_text(id, burst);
+        }
+    for (int i = 0; i < 1000000 && input_stream_counters.digits < 3 * 600; i++)
+        short_turn();
+    assert_int_equal(input_stream_counters.digits, 3 * 600);
+    assert_int_equal(counter("player.matcher_overflows"), 0);
+}
+
+TEST(each_module_stands_in_the_statistics)
+{
+    play("n=6 m=823");
+    for (const char *const *name =
+             (const char *const[]){ "player.early_right", "input_stream.digits", "stream_merger.digits",
+                                    "stream_merger.gaps", "answer_set.entered", "submit.posts", "circuit_breaker.open",
+                                    "session.left", "pool.send_queue_bytes_used", NULL };
+         *name != NULL; name++)
+        counter(*name);
 }
 
 /* Opens the breaker in the middle of a search. */
