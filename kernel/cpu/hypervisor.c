@@ -55,7 +55,8 @@ bool hypervisor_is(const char *name) { return strcmp(hypervisor.name, name) == 0
 
 struct cpuid hypervisor_leaf(uint32_t number)
 {
-    if (hypervisor.base == 0 || number > hypervisor.leaf_max - hypervisor.base)
+    ASSERT(number > 0);
+    if (number > hypervisor.leaf_max - hypervisor.base)
         return (struct cpuid){ 0 };
     return cpuid(hypervisor.base + number, 0);
 }

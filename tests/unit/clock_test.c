@@ -31,6 +31,7 @@ static bool has_pm_timer, has_pit;
 /* The PM timer's count from which on its rate rises, by 0.7 % in 20 ms. 0: never. */
 static uint64_t drift_from;
 static uint16_t pit_latch;
+static int pit_loads, reads; /* bytes of the count, which the PIT awaits before it counts; reads of any port */
 static bool pit_high_next;
 static struct pvclock_vcpu_time_info host_says;  /* written whenever the page is switched on */
 static struct pvclock_wall_clock host_says_wall; /* written when it is asked for */
@@ -54,11 +55,12 @@ static uint64_t ticks(uint32_t hz) { return (uint64_t)((unsigned __int128)cycles
 static uint32_t port_value(uint16_t port, uint32_t bytes, uint32_t kept)
 {
     (void)bytes;
+    reads++;
     if (port == PM_PORT && has_pm_timer) {
         const uint64_t count = ticks(PM_HZ), since = drift_from == 0 ? 0 : count - drift_from;
         return (uint32_t)(count + since * since / (20 * 1000 * 1000)) & 0xffffff;
     }
-    if (port != PIT_DATA || !has_pit)
+    if (port != PIT_DATA || !has_pit || pit_loads != 2)
         return kept;
     pit_high_next = !pit_high_next;
     return pit_high_next ? pit_latch & 0xff : pit_latch >> 8;
@@ -69,6 +71,7 @@ static void port_written(uint16_t port, uint32_t bytes, uint32_t value)
     (void)bytes, (void)value;
     if (port == PIT_COMMAND)
         pit_latch = (uint16_t)-ticks(PIT_RATE_HZ);
+    pit_loads += port == PIT_DATA;
 }
 
 static void page_put(void)
@@ -110,6 +113,7 @@ BEFORE_EACH()
     has_pm_timer = has_pit = true;
     drift_from = 0;
     pit_high_next = false;
+    pit_loads = reads = 0;
     cpu.tsc_invariant = true;
     log_begin = log_end();
 }
@@ -222,6 +226,7 @@ TEST(claim_of_cpuid_is_checked_by_the_pit_where_there_is_no_pm_timer)
     has_pm_timer = false;
     expect_clock("pit", TRUE_KHZ);
     assert_true(logged("CPUID 0x15 says 3600000 kHz, but the pit "));
+    assert_false(clock_refine(CLAIMED_KHZ));
 }
 
 TEST(claim_of_cpuid_that_the_timer_confirms_counts_to_the_last_digit)
@@ -284,6 +289,7 @@ TEST(machine_without_any_source_has_no_clock)
 {
     has_pm_timer = has_pit = false;
     assert_false(clock_init());
+    assert_true(reads > 2 * 1000000); /* two a count: a timer may be slow */
 }
 
 TEST(change_of_the_page_without_a_change_of_scale_is_silent)
@@ -300,6 +306,8 @@ TEST(change_of_the_page_without_a_change_of_scale_is_silent)
     clock_follow_host();
     assert_int_equal(log_end(), log_begin);
     assert_int_equal(clock_tsc_khz(), TRUE_KHZ);
+    assert_false(clock_refine(TRUE_KHZ + TRUE_KHZ / 100 + 1)); /* 1 % is this machine still */
+    assert_true(clock_refine(TRUE_KHZ + TRUE_KHZ / 100));
 }
 
 TEST(another_host_has_another_scale_and_time_goes_on_without_a_step)
@@ -343,6 +351,7 @@ TEST(host_that_stopped_the_machine_is_logged_once)
     page_put();
     clock_follow_host();
     assert_true(logged("clock: the host stopped this machine, and let it go on"));
+    assert_int_equal(clock_tsc_khz(), TRUE_KHZ);
     assert_int_equal(page.flags, 0);
     log_begin = log_end();
     host_says.flags = 0;

@@ -15,6 +15,7 @@ static uint16_t count;
 static bool counts;
 static uint32_t left_us; /* until the count has run out */
 static bool out;         /* the PIT's output */
+static bool reads_status;
 static unsigned nmi_count, foreign_count;
 
 bool apic_present(void) { return true; }
@@ -63,6 +64,9 @@ static void pit_written(uint16_t port, uint32_t bytes, uint32_t value)
     if (port == PIT_CONTROL && value == PIT_CHANNEL0_MODE0) {
         bytes_written = 0;
         counts = out = false;
+        reads_status = false;
+    } else if (port == PIT_CONTROL) {
+        reads_status = value == PIT_READ_STATUS0;
     } else if (port == PIT_CHANNEL0) {
         count = (uint16_t)(bytes_written == 0 ? value : count | value << 8);
         if (++bytes_written == 2) {
@@ -76,7 +80,7 @@ static void pit_written(uint16_t port, uint32_t bytes, uint32_t value)
 static uint32_t pit_read(uint16_t port, uint32_t bytes, uint32_t kept)
 {
     assert_int_equal(bytes, 1);
-    return port == PIT_CHANNEL0 ? (uint32_t)out << PIT_STATUS_OUT_BIT : kept;
+    return port == PIT_CHANNEL0 ? (uint32_t)(out && reads_status) << PIT_STATUS_OUT_BIT : kept;
 }
 
 BEFORE_EACH()

@@ -57,7 +57,7 @@ static void init(const struct memory_map *ram)
 
 BEFORE_EACH()
 {
-    static const struct memory_map ram = { { { PAGE, 640 << 10 }, { MIB, 5 * GIB } }, 2, false };
+    static const struct memory_map ram = { { { PAGE, 640 << 10 }, { MIB, 5 * GIB }, { 6 * GIB, 7 * GIB } }, 2, false };
     cpu = (struct cpu){ .address_bits = 48, .gib_pages = true };
     init(&ram);
 }
@@ -119,6 +119,7 @@ TEST(ram_is_mapped_by_the_largest_pages_that_fit)
     assert_page(GIB, DATA, GIB);
     assert_page(5 * GIB - 1, DATA, GIB);
     assert_page(5 * GIB, 0, 0);
+    assert_page(6 * GIB, 0, 0); /* a range beyond their number */
     assert_true(paging_is_readable(5 * GIB - 1) && !paging_is_readable(5 * GIB));
     assert_false(paging_is_readable(UINT64_C(1) << 47) || paging_is_readable((UINT64_C(1) << 47) + PAGE));
     cpu.gib_pages = false;

@@ -1452,6 +1452,7 @@ TEST(expired_answers_are_dropped_a_few_a_turn)
 TEST(the_status_page_never_goes_before_an_answer)
 {
     play("n=6 m=823 http.port=8080");
+    pass(2 * S); /* idle */
     int page = fake_accepted(8080);
     fake.connections[submit_id()].window_bytes = 0;
     fake_text(page, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");

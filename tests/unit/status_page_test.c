@@ -257,6 +257,15 @@ TEST(request_may_come_in_bytes)
     assert_has(fake.connections[id].sent, "build 12ab");
 }
 
+TEST(peer_that_ends_within_its_request_is_reset)
+{
+    int id = fake_accepted(PORT);
+    fake_text(id, "GET / HTTP/1.1\r\n");
+    fake_ended(id);
+    turn();
+    assert_true(fake.connections[id].aborted_by_us);
+}
+
 TEST(head_that_never_ends_is_refused)
 {
     static char request[STATUS_PAGE_REQUEST_BYTES_MAX + 1] = "GET / HTTP/1.1\r\nX: ";

@@ -32,6 +32,7 @@ __asm__(".pushsection .rodata\n.globl cpu_start_begin, cpu_start_end\n"
         "cpu_start_begin: .byte 0xf4\ncpu_start_end: .byte 0\n.popsection");
 static uint8_t start_page[START_PAGE_BYTES];
 static uint32_t registers[APIC_BYTES / sizeof(uint32_t)];
+static int map_count;
 
 void cpu_init_worker(uint64_t cr4) { (void)cr4; }
 void traps_init_worker(uint32_t worker) { (void)worker; }
@@ -97,6 +98,7 @@ static volatile void *map(uint64_t physical, size_t bytes)
 {
     (void)physical;
     assert_true(bytes <= sizeof registers);
+    map_count++;
     return registers;
 }
 
@@ -108,7 +110,9 @@ static void apic_begin(bool is_x2apic)
     fake_cpu_msr(IA32_APIC_BASE, BIT(APIC_BASE_EN_BIT) | (is_x2apic ? BIT(APIC_BASE_EXTD_BIT) : 0));
     for (size_t i = 0; i < ARRAY_COUNT(offsets); i++)
         fake_cpu_msr(APIC_X2APIC_MSR + offsets[i] / 16u, 0);
+    map_count = 0;
     apic_init(map);
+    assert_int_equal(map_count, is_x2apic ? 0 : 1);
     fake_cpu_msr_written = msr_written;
 }
 
@@ -151,6 +155,18 @@ TEST(ids_of_more_than_8_bits_need_x2apic)
     assert_int_equal(choose(chosen, WORKER_COUNT_MAX), 2);
     assert_int_equal(chosen[0], 1);
     assert_int_equal(chosen[1], 254);
+}
+
+TEST(without_x2apic_the_registers_lie_in_memory)
+{
+    memset(registers, 0, sizeof registers);
+    apic_begin(false);
+    assert_int_equal(registers[APIC_LVT_LINT0 / 4], BIT(16)); /* masked */
+    registers[APIC_ID / 4] = UINT32_C(5) << 24;
+    assert_int_equal(apic_id(), 5);
+    apic_send(7, APIC_ICR_NMI);
+    assert_int_equal(registers[APIC_ICR_HIGH / 4], UINT32_C(7) << 24);
+    assert_int_equal(registers[APIC_ICR_LOW / 4], APIC_ICR_NMI);
 }
 
 TEST(at_most_63_of_many_are_started)
