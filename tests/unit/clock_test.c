@@ -31,7 +31,7 @@ static bool has_pm_timer, has_pit;
 /* The PM timer's count from which on its rate rises, by 0.7 % in 20 ms. 0: never. */
 static uint64_t drift_from;
 static uint16_t pit_latch;
-static int pit_loads, reads; /* bytes of the count, of which the PIT awaits two; reads of any port */
+static int pit_loads, reads; /* counted: bytes of the count; reads of any port */
 static bool pit_high_next;
 static struct pvclock_vcpu_time_info host_says;  /* written whenever the page is switched on */
 static struct pvclock_wall_clock host_says_wall; /* written when it is asked for */

@@ -973,12 +973,16 @@ TEST(strangers_do_not_evict_a_server)
     assert_memory_equal(arp_known(&stack->ip, server), their_mac, 6);
 }
 
-/* Connects to an unknown neighbour. Its entry replaces a stranger's, even one with a pending request. */
+/* Connects to an unknown neighbour, and asks another one by DHCP. Each entry replaces a stranger's, even one with a
+ * pending request. */
 TEST(server_gets_an_entry_in_a_table_full_of_strangers)
 {
     for (uint32_t i = 0; i < 200; i++)
         answer_send(0x0a000020 + i);
     drain();
+    udp_send(&stack->ip, DHCP_CLIENT_PORT, NEIGHBOUR + 1, DHCP_SERVER_PORT, "x", 1, now_ns);
+    expect_request(everyone, NEIGHBOUR + 1);
+    assert_true(arp_is_chosen(&stack->ip, NEIGHBOUR + 1, now_ns));
     assert_true(tcp_connect(stack, NEIGHBOUR, 80, 0, NULL, now_ns) >= 0);
     expect_request(everyone, NEIGHBOUR);
     arp_give(2, NEIGHBOUR, ADDRESS, their_mac);
