@@ -40,3 +40,29 @@ struct net_ip {
 };
 
 #define IP_COUNT(ip, name) ((void)(ip)->counters.name++)
+
+/* Returns true if an address means everyone on our link. RFC 1122 §3.2.1.3; RFC 3021: a /31 has no broadcast address,
+ * and a /32 no neighbours. */
+static inline bool ipv4_is_broadcast(const struct net_ip *ip, uint32_t address)
+{
+    const struct ipv4_interface *interface = &ip->interface;
+    if (address == IPV4_ADDRESS_BROADCAST)
+        return true;
+    if (!interface->up || ~interface->mask <= 1)
+        return false;
+    uint32_t host = address & ~interface->mask;
+    return (address & interface->mask) == (interface->address & interface->mask)
+           && (host == ~interface->mask || host == 0); /* all ones, and the old form, all zeros */
+}
+
+/* Returns true if datagrams to a group are received: net/ip/igmp.h. `mask` has the bits that count: all of the address,
+ * or those that an Ethernet address has. */
+static inline bool ipv4_receives_group(const struct net_ip *ip, uint32_t group, uint32_t mask)
+{
+    const struct igmp *igmp = &ip->igmp;
+    ASSERT(igmp->received_count <= ARRAY_COUNT(igmp->received));
+    for (uint32_t i = 0; i < igmp->received_count; i++)
+        if (((igmp->received[i] ^ group) & mask) == 0)
+            return true;
+    return false;
+}

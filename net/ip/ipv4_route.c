@@ -43,26 +43,3 @@ bool ipv4_next_hop(const struct net_ip *ip, uint32_t destination, uint32_t *next
     *next_hop = best->gateway != 0 ? best->gateway : destination;
     return true;
 }
-
-/* RFC 1122 §3.2.1.3; RFC 3021: a /31 has no broadcast address, and a /32 no neighbours. */
-bool ipv4_is_broadcast(const struct net_ip *ip, uint32_t address)
-{
-    const struct ipv4_interface *interface = &ip->interface;
-    if (address == IPV4_ADDRESS_BROADCAST)
-        return true;
-    if (!interface->up || ~interface->mask <= 1)
-        return false;
-    uint32_t host = address & ~interface->mask;
-    return (address & interface->mask) == (interface->address & interface->mask)
-           && (host == ~interface->mask || host == 0); /* all ones, and the old form, all zeros */
-}
-
-bool ipv4_receives_group(const struct net_ip *ip, uint32_t group, uint32_t mask)
-{
-    const struct igmp *igmp = &ip->igmp;
-    ASSERT(igmp->received_count <= ARRAY_COUNT(igmp->received));
-    for (uint32_t i = 0; i < igmp->received_count; i++)
-        if (((igmp->received[i] ^ group) & mask) == 0)
-            return true;
-    return false;
-}

@@ -42,10 +42,3 @@ bool ipv4_route_add(struct net_ip *ip, uint32_t destination, uint32_t mask, uint
 
 /* Finds the neighbour that a packet for `destination` goes to next. False: there is no route. */
 bool ipv4_next_hop(const struct net_ip *ip, uint32_t destination, uint32_t *next_hop);
-
-/* Returns true if datagrams to a group are received: net/ip/igmp.h. `mask` has the bits that count: all of the address,
- * or those that an Ethernet address has. */
-bool ipv4_receives_group(const struct net_ip *ip, uint32_t group, uint32_t mask);
-
-/* Returns true if an address means everyone on our link. */
-bool ipv4_is_broadcast(const struct net_ip *ip, uint32_t address);

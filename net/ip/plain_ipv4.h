@@ -17,6 +17,7 @@ enum {
     PLAIN_AT_IPV4 = PLAIN_AT(version_ihl),
     PLAIN_AT_TOTAL_BYTES = PLAIN_AT(total_bytes),
     PLAIN_AT_FRAGMENT = PLAIN_AT(flags_offset), /* flags and offset, time to live, protocol */
+    PLAIN_AT_PROTOCOL = PLAIN_AT(protocol),
     PLAIN_AT_SOURCE = PLAIN_AT(source),
     PLAIN_AT_DESTINATION = PLAIN_AT(destination),
     PLAIN_AT_PORTS = sizeof(struct ethernet_wire) + sizeof(struct ipv4_wire), /* the transport's header begins here */
