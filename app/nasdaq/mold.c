@@ -8,43 +8,7 @@
 enum { COUNT_END = 0xffff };
 #define SEQUENCE_MAX (UINT64_C(1) << 62)
 
-/* A datagram after a gap. */
-struct stored {
-    uint64_t sequence;
-    uint32_t count;
-    uint8_t data[MOLD_DATAGRAM_BYTES_MAX]; /* the blocks */
-};
-
-static struct mold {
-    /* A datagram in order touches this line. */
-    _Alignas(64) uint64_t next; /* the sequence number of the next message */
-    uint64_t announced;         /* the lines have spoken of messages before this one */
-    const uint8_t *at;          /* the next block of the current datagram */
-    uint32_t left;              /* messages from there on */
-    uint32_t left_ahead;        /* messages that mold_ahead has not returned */
-    const uint8_t *at_ahead;
-    bool lost;
-    bool unsettled; /* messages were taken after a gap: mold_advance has work */
-    uint8_t session[MOLD_SESSION_BYTES];
-    bool joined, pinned; /* the session is known; it is the only one that is joined */
-    uint64_t heard_ns[MOLD_LINE_COUNT];
-    uint64_t now_ns;
-    uint64_t timeout_ns, moved_ns, moved_next; /* when messages came at the latest, and `next` after them */
-    uint64_t ends_at; /* the sequence number after the session's last message, when it is known */
-    uint64_t line_next[MOLD_LINE_COUNT];
-    uint64_t gap_wait_ns, request_ns; /* request_ns: while there is a gap, when to ask for it */
-    uint64_t asked;                   /* all that is missing before this number has been requested */
-    uint64_t retry_ns;                /* when that is requested again; 0: nothing has been requested */
-    uint64_t answered;                /* the latest number of an answer that came before an earlier one */
-    uint64_t cut_at;                  /* the number after an answer with less than was asked for */
-    uint64_t again, again_ns;         /* the number that is requested again alone, and when */
-    uint32_t retries;
-    uint32_t stored_count;
-    /* The places in the store: the used ones in the order of their sequence numbers, then the free ones. */
-    uint16_t stored[MOLD_STORE_COUNT];
-    struct stored store[MOLD_STORE_COUNT];
-} mold;
-
+struct mold mold;
 struct mold_counters mold_counters;
 enum { COUNTER_DATAGRAMS = COUNTER_LABELLED, COUNTER_FIRST, COUNTER_MISSED };
 static const char help[] = "Market data lines (MoldUDP64)";
@@ -75,8 +39,6 @@ uint64_t mold_next_number(void) { return mold.next; }
 bool mold_is_ahead(void) { return max_u64(mold.line_next[MOLD_A], mold.line_next[MOLD_B]) < mold.next; }
 uint64_t mold_missing(void) { return mold.announced - mold.next; }
 bool mold_is_lost(void) { return mold.lost; }
-HOT bool mold_has_ended(void) { return mold.next >= mold.ends_at; }
-HOT bool mold_is_current(void) { return mold.joined && !mold_has_ended() && !mold.lost && mold.next == mold.announced; }
 const uint8_t *mold_session(void) { return mold.session; }
 uint64_t mold_line_heard_ns(enum mold_line line) { return mold.heard_ns[line]; }
 uint64_t mold_heard_ns(void) { return mold.heard_ns[mold.heard_ns[MOLD_A] >= mold.heard_ns[MOLD_B] ? MOLD_A : MOLD_B]; }
@@ -84,7 +46,7 @@ uint64_t mold_next_deadline_ns(void) { return mold.lost ? UINT64_MAX : mold.requ
 
 /* ---- the store ---- */
 
-static struct stored *stored_at(uint32_t i) { return &mold.store[mold.stored[i]]; }
+static struct mold_stored *stored_at(uint32_t i) { return &mold.store[mold.stored[i]]; }
 
 static void store_remove_first(void)
 {
@@ -127,7 +89,7 @@ NOT_HOT static void store(uint64_t sequence, uint32_t count, struct bytes blocks
     memmove(&mold.stored[at + 1], &mold.stored[at], (mold.stored_count - at) * sizeof mold.stored[0]);
     mold.stored[at] = place;
     mold.stored_count++;
-    struct stored *s = &mold.store[place];
+    struct mold_stored *s = &mold.store[place];
     s->sequence = sequence;
     s->count = count;
     memcpy(s->data, blocks.data, blocks.count);
@@ -168,7 +130,7 @@ static inline void announce(uint64_t sequence)
 static uint64_t hole_at(uint64_t *from)
 {
     for (uint32_t i = 0; i < mold.stored_count; i++) {
-        const struct stored *s = stored_at(i);
+        const struct mold_stored *s = stored_at(i);
         if (s->sequence > *from)
             return s->sequence;
         *from = max_u64(*from, s->sequence + s->count);
@@ -237,24 +199,16 @@ static inline bool blocks_are_whole(struct bytes blocks, uint32_t count)
     return at == blocks.count;
 }
 
-/* Returns the message of the block at `*at`, and moves on to the next block. */
-static inline struct bytes block_next(const uint8_t **at)
-{
-    struct bytes message = { *at + MOLD_LENGTH_BYTES, load_be16(*at) };
-    *at += MOLD_LENGTH_BYTES + message.count;
-    return message;
-}
-
 /* Makes the messages from `next` on of some blocks due. */
 static inline void make_due(uint64_t sequence, uint32_t count, const uint8_t *blocks)
 {
     ASSERT(sequence <= mold.next && mold.next < sequence + count);
     for (; sequence < mold.next; sequence++, count--)
-        block_next(&blocks);
+        mold_block_next(&blocks);
     mold.at = mold.at_ahead = blocks;
     mold.left = count;
     mold.left_ahead = count - 1;
-    block_next(&mold.at_ahead);
+    mold_block_next(&mold.at_ahead);
 }
 
 /* Returns true if the session of a datagram is joined, which is not ours. */
@@ -370,33 +324,13 @@ HOT bool mold_take(enum mold_line line, struct bytes datagram, uint64_t now_ns)
     return true;
 }
 
-HOT bool mold_ahead(struct bytes *message)
-{
-    if (mold.left_ahead == 0 || mold.left_ahead + MOLD_AHEAD_COUNT <= mold.left)
-        return false;
-    *message = block_next(&mold.at_ahead);
-    mold.left_ahead--;
-    return true;
-}
-
-HOT bool mold_next(struct bytes *message)
-{
-    if (mold.left == 0)
-        return false;
-    *message = block_next(&mold.at);
-    mold.left--;
-    mold.next++;
-    mold_counters.messages++;
-    return true;
-}
-
 NOT_HOT bool mold_advance(void)
 {
     ASSERT(mold.left == 0);
     if (!mold.unsettled || mold.lost)
         return false;
     while (mold.stored_count > 0 && stored_at(0)->sequence <= mold.next) {
-        const struct stored *s = stored_at(0);
+        const struct mold_stored *s = stored_at(0);
         if (s->sequence + s->count > mold.next) {
             make_due(s->sequence, s->count, s->data);
             return true;
@@ -410,8 +344,6 @@ NOT_HOT bool mold_advance(void)
         gap_began(filling);
     return false;
 }
-
-HOT bool mold_has_backlog(void) { return mold.unsettled && !mold.lost; }
 
 void mold_hold(void)
 {
@@ -438,7 +370,7 @@ void mold_resume(uint64_t sequence, uint64_t now_ns)
         mold_counters.drop_sequence++;
     }
     if (mold.stored_count > 0) {
-        const struct stored *last = stored_at(mold.stored_count - 1);
+        const struct mold_stored *last = stored_at(mold.stored_count - 1);
         if (last->sequence + last->count > mold.announced)
             mold.announced = last->sequence + last->count;
     }

@@ -61,11 +61,11 @@ void mold_init(uint64_t gap_wait_ns, uint64_t timeout_ns, const uint8_t session[
 bool mold_take(enum mold_line line, struct bytes datagram, uint64_t now_ns);
 
 /* Returns the next message, borrowed until the next call; false: none is due. */
-bool mold_next(struct bytes *message);
+static inline bool mold_next(struct bytes *message);
 
 /* Returns a message that mold_next will return later, MOLD_AHEAD_COUNT messages before at most, so that the caller can
  * fetch what the message needs. Call after each mold_next, until false: no further one is near. */
-bool mold_ahead(struct bytes *message);
+static inline bool mold_ahead(struct bytes *message);
 
 /* Returns the number of the message that mold_next will return next. */
 uint64_t mold_next_number(void);
@@ -76,17 +76,17 @@ uint64_t mold_missing(void);
 /* Makes the next stored datagram's messages due, when mold_next has returned false. Returns false if there is none:
  * the gap has ended, or the next one has begun. A caller that has no time may call later: mold_has_backlog. */
 bool mold_advance(void);
-bool mold_has_backlog(void);
+static inline bool mold_has_backlog(void);
 
 /* Writes the request that is due now to `request`. Returns its bytes; 0: none is due. */
 uint32_t mold_request(uint64_t now_ns, uint8_t request[MOLD_HEADER_BYTES]);
 uint64_t mold_next_deadline_ns(void);
 
 /* Returns true if nothing that the lines have announced is missing, so the latest message is the present. */
-bool mold_is_current(void);
+static inline bool mold_is_current(void);
 /* Returns true if a gap cannot be filled; datagrams wait in the store for mold_resume. */
 bool mold_is_lost(void);
-bool mold_has_ended(void);
+static inline bool mold_has_ended(void);
 
 /* Returns our session; all bytes 0: none yet. */
 const uint8_t *mold_session(void);
@@ -129,3 +129,5 @@ extern struct mold_counters {
     uint64_t MOLD_COUNTERS(COUNTER_MEMBER);
 } mold_counters;
 extern const struct counter_group mold_counter_group;
+
+#include "app/nasdaq/mold_state.h"

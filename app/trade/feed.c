@@ -7,11 +7,13 @@ enum { REQUESTS_PER_TURN = 16 };
 
 HOT void feed_take_messages(uint64_t now_ns)
 {
-    struct bytes message;
+    struct bytes message, later;
     ASSERT(trade.turn_ends_ns > 0);
     do {
+        while (mold_ahead(&later))
+            book_fetch(later);
         while (mold_next(&message)) {
-            for (struct bytes later; mold_ahead(&later);)
+            if (mold_ahead(&later))
                 book_fetch(later);
             int symbol = book_take(message);
             if (symbol >= 0)
