@@ -15,6 +15,12 @@
 
 enum { HOT_LINE_BYTES = 64 };
 
+/* Hides from the compiler how a value came about. GCC would compute the place of an array in an array again for each
+ * access to it, with some multiplications. tests/prove/ defines the macro as nothing. */
+#ifndef HOT_KEEP
+#define HOT_KEEP(value) __asm__("" : "+r"(value))
+#endif
+
 /* Fetches the lines of some data, by loads: TCG carries those out, and ignores a prefetch. */
 static inline void hot_fetch(const void *at, size_t bytes)
 {

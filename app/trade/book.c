@@ -12,7 +12,6 @@ HOT const struct book_top *book_top(uint32_t symbol)
 }
 
 HOT bool book_is_whole(void) { return book_levels.whole != 0; }
-HOT bool book_market_is_open(void) { return book.open; }
 
 /* Counts a message that is dropped although a book would have changed: nobody knows which one. */
 NOT_HOT static int drop(uint64_t *counter)
@@ -31,13 +30,16 @@ NOT_HOT static int drop_of(uint32_t symbol, uint64_t *counter)
     return -1;
 }
 
-/* Copies the best level of a side to the symbol's line. Returns the symbol if it has changed, else -1. */
-static inline int refresh(uint32_t symbol, enum book_side side)
+/* Copies the best level of a side to the symbol's line, after a change of the level with a key: one below the best
+ * changes nothing there. Returns the symbol if the line has changed, else -1. */
+static inline int refresh(uint32_t symbol, enum book_side side, const struct side *s, uint32_t key)
 {
-    const struct side *s = &book.sides[symbol][side];
+    const uint32_t count = s->count;
+    if (count > 0 && key < s->keys[count - 1])
+        return -1;
     struct book_top *top = &book.tops[symbol];
-    uint32_t price = s->count > 0 ? key_of(side, s->keys[s->count - 1]) : 0;
-    uint64_t shares = s->count > 0 ? s->shares[s->count - 1] : 0;
+    uint32_t price = count > 0 ? key_of(side, s->keys[count - 1]) : 0;
+    uint64_t shares = count > 0 ? s->shares[count - 1] : 0;
     if (top->price[side] == price && top->shares[side] == shares)
         return -1;
     top->price[side] = price;
@@ -86,7 +88,8 @@ bool book_find(uint64_t reference, struct book_order *order)
 }
 
 /* Enters an order. Returns -1 if it is dropped, else 0. */
-static inline int order_add(uint32_t symbol, enum book_side side, uint64_t reference, uint32_t shares, uint32_t price)
+static inline __attribute__((always_inline)) int order_add(uint32_t symbol, enum book_side side, struct side *s,
+                                                           uint64_t reference, uint32_t shares, uint32_t price)
 {
     ASSERT(symbol < book.symbol_count);
     struct order *o = slot_of(reference);
@@ -98,7 +101,7 @@ static inline int order_add(uint32_t symbol, enum book_side side, uint64_t refer
         return drop_of(symbol, &book_counters.drop_known_reference);
     if (__builtin_expect(book_levels.orders_used == book_levels.orders_max, 0))
         return drop_of(symbol, &book_counters.drop_orders_full);
-    if (__builtin_expect(!level_add(&book.sides[symbol][side], key_of(side, price), shares), 0))
+    if (__builtin_expect(!level_add(s, key_of(side, price), shares), 0))
         return drop_of(symbol, &book_counters.drop_levels_full);
     *o = (struct order){ reference, price << 1 | side, symbol << SHARES_BITS | shares };
     book_levels.orders_used++;
@@ -117,8 +120,10 @@ static inline int take_add(const void *message, uint32_t symbol)
     const uint64_t reference = load_be64(&m->order.reference);
     if (reference != REHEARSED_REFERENCE)
         book.newest = reference;
-    int added = order_add(symbol, side, reference, load_be32(&m->shares), load_be32(&m->price));
-    return added < 0 ? -1 : refresh(symbol, side);
+    struct side *const s = side_at(symbol, side);
+    const uint32_t price = load_be32(&m->price);
+    int added = order_add(symbol, side, s, reference, load_be32(&m->shares), price);
+    return added < 0 ? -1 : refresh(symbol, side, s, key_of(side, price));
 }
 
 /* Sets the last price; 0: none is known. Returns the symbol if it changes, else -1. */
@@ -182,15 +187,19 @@ static inline int take_about_order(const struct itch_order_wire *m, uint32_t sym
     const uint32_t price = type == ITCH_EXECUTED_PRICE ? load_be32(&executed->price) : order_price;
     if (__builtin_expect(price == 0 || price > ITCH_PRICE_MAX, 0))
         return drop_of(symbol, &book_counters.drop_price);
-    level_remove(&book.sides[symbol][side], key_of(side, order_price), shares);
+    struct side *const s = side_at(symbol, side);
+    uint32_t key = key_of(side, order_price);
+    level_remove(s, key, shares);
     if (shares == had)
         slot_free(o);
     else
         o->shares_symbol -= shares;
-    if (type == ITCH_REPLACE)
-        order_add(symbol, side, load_be64(&replace->new_reference), load_be32(&replace->shares),
-                  load_be32(&replace->price));
-    int changed = refresh(symbol, side), traded = -1;
+    if (type == ITCH_REPLACE) {
+        const uint32_t new_price = load_be32(&replace->price);
+        order_add(symbol, side, s, load_be64(&replace->new_reference), load_be32(&replace->shares), new_price);
+        key = max_u32(key, key_of(side, new_price));
+    }
+    int changed = refresh(symbol, side, s, key), traded = -1;
     if (type == ITCH_EXECUTED || (type == ITCH_EXECUTED_PRICE && executed->printable == 'Y'))
         traded = take_trade(symbol, price, shares, load_be64(&executed->executed.match));
     return traded >= 0 ? traded : changed;
@@ -239,7 +248,7 @@ NOT_HOT static int take_unlocated(const struct itch_head_wire *m, uint16_t locat
         return take_directory(m, locate);
     const uint8_t event = m->type == ITCH_SYSTEM_EVENT ? ((const struct itch_event_wire *)m)->event : 0;
     if (event == ITCH_MARKET_OPENS || event == ITCH_MARKET_CLOSES)
-        book.open = event == ITCH_MARKET_OPENS;
+        book_levels.market_open = event == ITCH_MARKET_OPENS;
     return locate == 0 || m->type == ITCH_SYSTEM_EVENT ? -1 : drop(&book_counters.drop_locate);
 }
 

@@ -93,7 +93,7 @@ bool book_is_whole(void);
 /* Returns a bit for each symbol whose book is in doubt. */
 uint64_t book_doubts(void);
 /* Returns true between the feed's messages "start of market hours" and "end of market hours". */
-bool book_market_is_open(void);
+static inline bool book_market_is_open(void);
 
 /* Forgets all orders, locates and states, a slice a call. Returns true when all is forgotten; until then no message may
  * be taken. */
@@ -131,5 +131,8 @@ extern struct book_counters {
 } book_counters;
 extern struct book_levels {
     uint64_t BOOK_LEVELS(COUNTER_MEMBER);
+    bool market_open; /* no statistic shows this */
 } book_levels;
 extern const struct counter_group book_counter_group, book_level_group;
+
+static inline bool book_market_is_open(void) { return book_levels.market_open; }

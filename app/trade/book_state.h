@@ -46,7 +46,6 @@ extern struct book_state {
     _Alignas(64) uint64_t multiplier; /* odd and random: spreads the references over the lines */
     uint64_t newest;                  /* the latest reference that came with a new order, of whatever symbol */
     uint32_t slot_shift, slot_mask;
-    bool open;
     uint32_t symbol_count;
     size_t cleared_bytes; /* slots cleared, while book_clear_slice runs */
     /* A bit for each symbol. Aside: its book is being rebuilt, and doubted as well if that has failed already. */
@@ -87,7 +86,16 @@ static inline struct order *slot_of(uint64_t reference)
         at = (at + 1) & book.slot_mask;
     if (__builtin_expect(steps > book_levels.search_max, 0))
         book_levels.search_max = steps;
-    return &book.slots[at];
+    struct order *o = &book.slots[at];
+    HOT_KEEP(o);
+    return o;
+}
+
+static inline struct side *side_at(uint32_t symbol, enum book_side side)
+{
+    struct side *s = &book.sides[symbol][side];
+    HOT_KEEP(s);
+    return s;
 }
 
 /* Frees a slot. Later orders of the same run move up, so that no search ends early and no mark stays. */

@@ -46,7 +46,7 @@ bool book_clear_slice(void)
         memset(book.symbol_of, LOCATE_UNKNOWN, sizeof book.symbol_of);
         for (uint32_t i = 0; i < BOOK_SYMBOL_COUNT_MAX; i++)
             book.sides[i][BOOK_BUY].count = book.sides[i][BOOK_SELL].count = 0;
-        book.open = false;
+        book_levels.market_open = false;
         book.aside = 0;
         doubt(all_books());
         book_levels.orders_used = book_levels.search_max = 0;
@@ -143,6 +143,7 @@ void book_warm(void)
     ASSERT(book.symbol_count <= BOOK_SYMBOL_COUNT_MAX);
     hot_fetch(&book, HOT_LINE_BYTES);
     hot_fetch(&book_counters, sizeof book_counters);
+    hot_fetch(&book_levels, sizeof book_levels);
     hot_fetch(itch_bytes, sizeof itch_bytes);
     for (uint64_t line = 0; line < WARM_LINES; line++)
         __builtin_prefetch(&book.slots[home_of(book.newest + line * LINE_SLOTS)], 1);

@@ -7,8 +7,9 @@
 
 #include "app/trade/book.h"
 #include "base/assert.h"
+#include "base/hot_section.h"
 
-enum { LEVELS_NEAR_COUNT = 8 }; /* that are compared one by one, before bisection */
+enum { LEVELS_NEAR_COUNT = 8 }; /* that are counted, before bisection */
 
 /* The levels of a side, the best one last. A key grows with the quality of its price. */
 struct side {
@@ -20,22 +21,30 @@ struct side {
 /* Returns a key that is greater for a better price; the same function turns a key into its price. */
 static inline uint32_t key_of(enum book_side side, uint32_t price) { return side == BOOK_BUY ? price : ~price; }
 
-/* Returns how many levels are worse than a key: the place of the key's level, if there is one. */
+/* Returns how many levels are worse than a key: the place of the key's level, if there is one. Few branches depend on
+ * the key: the levels near the best are counted, and the search among the others has as many steps for each key. */
 static inline uint32_t level_place(const struct side *s, uint32_t key)
 {
-    uint32_t end = s->count;
-    for (uint32_t near = 0; near < LEVELS_NEAR_COUNT; near++, end--)
-        if (end == 0 || s->keys[end - 1] < key)
-            return end;
-    uint32_t begin = 0;
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (s->keys[middle] < key)
-            begin = middle + 1;
-        else
-            end = middle;
+    uint32_t begin = 0, left = s->count;
+    if (left == 0 || s->keys[left - 1] < key)
+        return left;
+    if (left > LEVELS_NEAR_COUNT) {
+        const uint32_t *near = &s->keys[left - LEVELS_NEAR_COUNT];
+        uint32_t better = 0;
+        for (uint32_t i = 0; i < LEVELS_NEAR_COUNT; i++) {
+            better += near[i] >= key;
+            HOT_KEEP(better); /* else GCC counts by vectors, which the kernel has not */
+        }
+        left -= better;
+        if (better < LEVELS_NEAR_COUNT)
+            return left;
     }
-    return begin;
+    while (left > 1) {
+        const uint32_t half = left / 2;
+        begin += s->keys[begin + half - 1] < key ? half : 0;
+        left -= half;
+    }
+    return begin + (left == 1 && s->keys[begin] < key);
 }
 
 /* Adds shares to a level, which is made if there is none. Returns false if the side has no place for it. */

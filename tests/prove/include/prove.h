@@ -16,6 +16,7 @@ void Frama_C_show_each_assertion(const char *condition);
 #define _Alignas(bytes)
 #define __builtin_expect(condition, usual) (condition)
 #define __builtin_prefetch(...)            ((void)0)
+#define HOT_KEEP(value)                    ((void)0)
 
 static inline uint16_t prove_bswap16(uint16_t v) { return (uint16_t)(v >> 8 | v << 8); }
 static inline uint32_t prove_bswap32(uint32_t v)
