@@ -157,8 +157,7 @@ NOT_HOT static void note_order(uint32_t symbol, enum book_side side, const struc
 
 HOT bool orders_place(uint32_t symbol, enum book_side side, const struct strategy_order *order, uint64_t now_ns)
 {
-    const struct ouch_symbol *own = ouch_symbol(symbol);
-    const struct book_top *top = book_top(symbol);
+    const struct ouch_symbol *own = orders_views[symbol].own;
     const struct ouch_order *newest = order->kind == STRATEGY_ENTER ? NULL : &own->own[side];
     if (order->kind == STRATEGY_CANCEL) {
         cancel(newest, now_ns);
@@ -167,16 +166,11 @@ HOT bool orders_place(uint32_t symbol, enum book_side side, const struct strateg
     const struct risk_state state = {
         .stopped = trade.stopped,
         .feed_current = trade.feed_heard && mold_is_current(),
-        .book_whole = !top->doubted,
         .market_open = book_market_is_open() && !ouch_day_is_over(),
-        .symbol_trading = top->trading,
         .session_ready = link_is_up(&trade.orders) && ouch_is_ready(),
         .position_sure = ouch_is_sure(),
-        .last_price = top->last_price,
-        .best = { top->price[BOOK_BUY], top->price[BOOK_SELL] },
-        .position = own->position,
-        .open_shares = { own->open_shares[BOOK_BUY], own->open_shares[BOOK_SELL] },
-        .nearest = { own->nearest[BOOK_BUY], own->nearest[BOOK_SELL] },
+        .top = orders_views[symbol].top,
+        .own = own,
         .open_count = ouch_levels.open,
         .day_orders = ouch_levels.next_reference - 1, /* each took one, and so did those of earlier runs */
         .day_shares = ouch_counters.shares_ordered,

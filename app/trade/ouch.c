@@ -26,8 +26,6 @@ void ouch_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count
     ouch_levels = (struct ouch_levels){ .open = 0, .sure = 1, .next_reference = 1 };
 }
 
-HOT bool ouch_is_ready(void) { return ouch.ready; }
-HOT bool ouch_day_is_over(void) { return ouch.day_over; }
 const char *ouch_contradiction(void) { return ouch.contradiction; }
 
 HOT const struct ouch_symbol *ouch_symbol(uint32_t symbol)
@@ -238,14 +236,14 @@ void ouch_set_position(uint32_t symbol, int64_t shares)
 
 void ouch_logged_in(bool other_session)
 {
-    ouch.ready = false;
+    ouch_levels.ready = false;
     ouch.arrived_next = 0;
     for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++)
         ouch.orders[i].cancelling = ouch.orders[i].cancel_rejected = false; /* the request may have been lost */
-    if (other_session && ouch.day_over && ouch_levels.open == 0) {          /* the next day's: positions stay */
+    if (other_session && ouch_levels.day_over && ouch_levels.open == 0) {   /* the next day's: positions stay */
         memset(ouch.orders, 0, sizeof ouch.orders);
         memset(ouch.executions, 0, sizeof ouch.executions);
-        ouch.day_over = false;
+        ouch_levels.day_over = false;
         ouch_levels.next_reference = 1;
         ouch_counters.shares_ordered = 0;
         ouch_counters.sessions++;
@@ -258,8 +256,8 @@ void ouch_logged_in(bool other_session)
 bool ouch_settle(uint64_t now_ns)
 {
     ASSERT(ouch.response_ns <= now_ns);
-    if (ouch.ready || ouch.arrived_next == 0 || now_ns - ouch.response_ns < OUCH_QUIET_NS)
-        return ouch.ready;
+    if (ouch_levels.ready || ouch.arrived_next == 0 || now_ns - ouch.response_ns < OUCH_QUIET_NS)
+        return ouch_levels.ready;
     for (struct ouch_order *o = ouch.orders; o < ouch.orders + OUCH_ORDER_COUNT_MAX; o++) {
         if (o->state != OUCH_SENT || newest_reference(o) < ouch.arrived_next)
             continue;
@@ -270,7 +268,7 @@ bool ouch_settle(uint64_t now_ns)
             ouch_end(o);
     }
     ouch_use_up(ouch.arrived_next - 1);
-    ouch.ready = true;
+    ouch_levels.ready = true;
     for (uint32_t i = 0; i < ouch.symbol_count; i++)
         ouch_sum_up(i);
     return true;

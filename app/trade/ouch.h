@@ -110,9 +110,9 @@ int ouch_take(struct bytes response, uint64_t now_ns);
 void ouch_logged_in(bool other_session);
 /* Settles the fate of orders without a response, once all responses must have come. Returns true from then on. */
 bool ouch_settle(uint64_t now_ns);
-bool ouch_is_ready(void);
+static inline bool ouch_is_ready(void);
 /* Returns true from the exchange's event "end of day" on. */
-bool ouch_day_is_over(void);
+static inline bool ouch_day_is_over(void);
 /* Returns how the first response that was not believed contradicts our orders, a sentence; NULL: none did. */
 const char *ouch_contradiction(void);
 /* Forgets the rejections in a row and of the last second (ouch_levels.rejects). */
@@ -148,7 +148,10 @@ extern struct ouch_counters {
 } ouch_counters;
 extern struct ouch_levels {
     uint64_t OUCH_LEVELS(COUNTER_MEMBER);
+    bool ready, day_over; /* no statistic shows them */
 } ouch_levels;
 extern const struct counter_group ouch_counter_group, ouch_level_group;
 
 static inline bool ouch_is_sure(void) { return ouch_levels.sure != 0; }
+static inline bool ouch_is_ready(void) { return ouch_levels.ready; }
+static inline bool ouch_day_is_over(void) { return ouch_levels.day_over; }

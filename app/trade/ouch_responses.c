@@ -76,7 +76,7 @@ static int adopt(struct ouch_order *o, uint32_t reference, const struct ouch_ter
     const bool is_known = terms->side == 'B' || terms->side == 'S' || terms->side == 'T' || terms->side == 'E';
     const bool executed = o != NULL && o->executed;
     ASSERT(o == NULL || o->reference != reference);
-    if (ouch.ready || reference == 0)
+    if (ouch_levels.ready || reference == 0)
         return ouch_doubt(&ouch_counters.drop_unknown_reference, "an acceptance names an order that was never sent");
     if (o != NULL && memcmp(o->name, terms->symbol, sizeof o->name) != 0)
         return ouch_doubt(&ouch_counters.drop_unknown_symbol, "a replacement has another symbol than its original");
@@ -254,7 +254,7 @@ static int take_rejected(const void *response)
     const struct ouch_rejected_wire *m = response;
     const uint32_t reference = reference_of(&m->head);
     struct ouch_order *o = ouch_order_of(reference);
-    if (o == NULL && ouch.ready)
+    if (o == NULL && ouch_levels.ready)
         return ouch_doubt(&ouch_counters.drop_unknown_reference, "an order is rejected that was never sent");
     ouch_counters.rejected++;
     ouch_use_up(reference);
@@ -295,7 +295,7 @@ static int take_event(const void *response)
     const struct ouch_event_wire *m = response;
     ouch_counters.others++;
     if (m->event == 'S' || m->event == 'E')
-        ouch.day_over = m->event == 'E';
+        ouch_levels.day_over = m->event == 'E';
     return -1;
 }
 

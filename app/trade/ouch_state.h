@@ -7,8 +7,7 @@
 extern struct ouch_state {
     const uint8_t (*names)[ITCH_STOCK_BYTES];
     uint32_t symbol_count;
-    uint32_t arrived_next; /* the latest answer to an account query; 0: none since the login */
-    bool ready, day_over;
+    uint32_t arrived_next;     /* the latest answer to an account query; 0: none since the login */
     const char *contradiction; /* the first one; NULL: none yet */
     uint64_t response_ns;      /* when the latest response came */
     uint32_t rejects_in_row;

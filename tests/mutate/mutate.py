@@ -24,6 +24,8 @@ BUILD = ROOT / os.environ.get("BUILD", "build")
 # A file belongs to the room with the longest name that its path begins with.
 ROOMS = ("base", "kernel", "drivers", "net", "net/ip", "net/tcp", "net/http", "net/lwip", "app/service", "app/player",
          "app/matcher", "app/digest", "app/nasdaq", "app/trade", "app/time")
+# Mutated as the sources are: no source of their own has their code.
+HEADERS = ("app/trade/levels.h", "app/trade/risk.h")
 # Optimised, as two objects are compared; a mutant is compiled, linked and played in seconds.
 MAKE = ("make", "--no-print-directory", "-j2", "BUILD=build", "SANITIZE=-O2", "TEST_DEBUG=-g0", "WARN=")
 # Programs other than the unit programs, and their arguments; each is one whose failure `make test` reports.
@@ -176,7 +178,8 @@ def line_of(mutant, text):
 
 def sources_of(room):
     """Returns the texts of a room's sources by their paths."""
-    paths = (str(path.relative_to(ROOT)) for path in sorted((ROOT / room).rglob("*.c")))
+    paths = [str(path.relative_to(ROOT)) for path in sorted((ROOT / room).rglob("*.c"))]
+    paths += [path for path in HEADERS if path.startswith(f"{room}/")]
     inner = [f"{other}/" for other in ROOMS if other.startswith(f"{room}/")]
     return {path: (ROOT / path).read_text() for path in paths if not path.startswith(tuple(inner))}
 

@@ -81,7 +81,7 @@ PROOFS = {
                    ("-eva-slevel", "60", "-eva-split-return-function", "level_add:0,order_add:0")),
     "trade_ouch": ("OUCH responses", "app/trade/ouch.c app/trade/ouch_responses.c", "orders_any:1000",
                    ("-eva-slevel", "20", "-eva-plevel", "400", "-eva-split-return-function", "has_length:0")),
-    "trade_risk": ("limits of an order", "app/trade/risk.c", "risk_check:100", ()),
+    "trade_risk": ("limits of an order", "", "risk_check:100", ()),
 }
 
 # The title, the product's files, and the functions whose contracts WP proves.

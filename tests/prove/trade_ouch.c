@@ -51,8 +51,8 @@ static void orders_any(void)
     ouch.arrived_next = (uint32_t)prove_number(0, UINT32_MAX);
     ouch.next_place = (uint32_t)prove_number(0, OUCH_ORDER_COUNT_MAX - 1);
     ouch.next_execution = (uint32_t)prove_number(0, OUCH_EXECUTION_COUNT - 1);
-    ouch.ready = prove_number(0, 1);
-    ouch.day_over = prove_number(0, 1);
+    ouch_levels.ready = prove_number(0, 1);
+    ouch_levels.day_over = prove_number(0, 1);
 }
 
 static void take(uint8_t type, size_t bytes)

@@ -1,4 +1,4 @@
-/* app/trade/risk.c and the strategies: every combination of the limits' edges beside the rules written out another way,
+/* app/trade/risk.h and the strategies: every combination of the limits' edges beside the rules written out another way,
  * and the strategies' orders. */
 #include "app/trade/risk.h"
 
@@ -8,7 +8,16 @@
 
 static struct risk_limits limits;
 static struct risk_state state;
+static struct book_top top;
+static struct ouch_symbol own;
+static bool whole;
 static struct risk_order order;
+
+static enum risk_verdict check(void)
+{
+    top.doubted = !whole;
+    return risk_check(&limits, &state, &order);
+}
 
 BEFORE_EACH()
 {
@@ -23,29 +32,26 @@ BEFORE_EACH()
                                    .day_shares_max = 50000,
                                    .may_sell_short = true };
     state = (struct risk_state){ .feed_current = true,
-                                 .book_whole = true,
                                  .market_open = true,
-                                 .symbol_trading = true,
                                  .session_ready = true,
                                  .position_sure = true,
-                                 .last_price = 100000,
-                                 .best = { 99000, 101000 },
+                                 .top = &top,
+                                 .own = &own,
                                  .now_ns = 100 * NS_PER_S };
+    top = (struct book_top){ .trading = true, .last_price = 100000, .price = { 99000, 101000 } };
+    own = (struct ouch_symbol){ .position = 0 };
+    whole = true;
     order = (struct risk_order){ BOOK_BUY, 100000, 100, 0 };
-    assert_int_equal(risk_check(&limits, &state, &order), RISK_PASSED);
+    assert_int_equal(check(), RISK_PASSED);
 }
 
-static void assert_verdict(enum risk_verdict verdict)
-{
-    assert_int_equal(risk_check(&limits, &state, &order), verdict);
-}
+static void assert_verdict(enum risk_verdict verdict) { assert_int_equal(check(), verdict); }
 
 /* Returns true if the order is at most a collar worse than the middle of a quote that has one. */
 static bool is_near_quote(void)
 {
-    __int128 middle = ((__int128)state.best[BOOK_BUY] + state.best[BOOK_SELL]) * 50,
-             price = (__int128)order.price * 100;
-    if (state.best[BOOK_BUY] == 0 || state.best[BOOK_SELL] == 0)
+    __int128 middle = ((__int128)top.price[BOOK_BUY] + top.price[BOOK_SELL]) * 50, price = (__int128)order.price * 100;
+    if (top.price[BOOK_BUY] == 0 || top.price[BOOK_SELL] == 0)
         return true;
     return order.side == BOOK_BUY ? price * 100 <= middle * (100 + limits.collar_percent)
                                   : price * 100 >= middle * (100 - limits.collar_percent);
@@ -54,23 +60,23 @@ static bool is_near_quote(void)
 /* Returns true if an order may leave: the rules without their order, in wider numbers. */
 static bool may_leave(void)
 {
-    __int128 low = (__int128)state.last_price * (100 - limits.collar_percent);
-    __int128 high = (__int128)state.last_price * (100 + limits.collar_percent);
-    __int128 price = (__int128)order.price * 100, position = state.position;
+    __int128 low = (__int128)top.last_price * (100 - limits.collar_percent);
+    __int128 high = (__int128)top.last_price * (100 + limits.collar_percent);
+    __int128 price = (__int128)order.price * 100, position = own.position;
     __int128 extra = order.shares - (__int128)order.replaced_shares;
-    __int128 all = (__int128)state.open_shares[order.side] + (extra > 0 ? extra : 0);
+    __int128 all = (__int128)own.open_shares[order.side] + (extra > 0 ? extra : 0);
     __int128 worst = order.side == BOOK_BUY ? position + all : all - position; /* bought, or sold short */
-    bool switches = !state.stopped && state.feed_current && state.book_whole && state.market_open
-                    && state.symbol_trading && state.session_ready && state.position_sure;
+    bool switches = !state.stopped && state.feed_current && whole && state.market_open && top.trading
+                    && state.session_ready && state.position_sure;
     bool of_order = order.price >= 1 && order.price <= 1999999900u && order.shares >= 1
                     && order.shares <= limits.shares_max
                     && (__int128)order.price * order.shares <= (__int128)limits.notional_max;
-    bool near = state.last_price != 0 && price >= low && price <= high && is_near_quote();
+    bool near = top.last_price != 0 && price >= low && price <= high && is_near_quote();
     bool inside = position <= (__int128)limits.position_max && -position <= (__int128)limits.position_max
                   && (position >= 0 || limits.may_sell_short);
     bool held = inside && worst <= (__int128)limits.position_max
                 && (order.side == BOOK_BUY || worst <= 0 || limits.may_sell_short);
-    uint32_t met = state.nearest[order.side == BOOK_BUY ? BOOK_SELL : BOOK_BUY];
+    uint32_t met = own.nearest[order.side == BOOK_BUY ? BOOK_SELL : BOOK_BUY];
     bool apart = met == 0 || (order.side == BOOK_BUY ? order.price < met : order.price > met);
     bool free = order.replaced_shares > 0 || state.open_count < limits.open_max;
     bool slow = state.rate_ns == 0 || state.rate_ns + NS_PER_S <= state.now_ns;
@@ -82,8 +88,8 @@ static bool may_leave(void)
 
 TEST(each_switch_alone_holds_every_order_back)
 {
-    bool *const switches[] = { &state.feed_current,   &state.book_whole,    &state.market_open,
-                               &state.symbol_trading, &state.session_ready, &state.position_sure };
+    bool *const switches[] = { &state.feed_current, &whole, &state.market_open, &top.trading, &state.session_ready,
+                               &state.position_sure };
     const enum risk_verdict verdicts[] = { RISK_FEED, RISK_BOOK, RISK_MARKET, RISK_MARKET, RISK_SESSION, RISK_SESSION };
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
         *switches[i] = false;
@@ -98,7 +104,7 @@ TEST(each_switch_alone_holds_every_order_back)
         state.stopped = bits & 64;
         for (size_t i = 0; i < 6; i++)
             *switches[i] = bits >> i & 1;
-        bool passes = risk_check(&limits, &state, &order) == RISK_PASSED;
+        bool passes = check() == RISK_PASSED;
         assert_int_equal(passes, may_leave());
         passed += passes;
     }
@@ -108,7 +114,7 @@ TEST(each_switch_alone_holds_every_order_back)
 TEST(each_limit_holds_at_its_edge)
 {
     order.price = 105000, order.shares = 1;
-    memset(state.best, 0, sizeof state.best);
+    memset(top.price, 0, sizeof top.price);
     assert_verdict(RISK_PASSED);
     order.price = 105001;
     assert_verdict(RISK_COLLAR);
@@ -116,19 +122,19 @@ TEST(each_limit_holds_at_its_edge)
     assert_verdict(RISK_PASSED);
     order.price = 94999;
     assert_verdict(RISK_COLLAR);
-    state.last_price = 0;
+    top.last_price = 0;
     assert_verdict(RISK_COLLAR);
     test_before_each();
-    state.best[BOOK_BUY] = state.best[BOOK_SELL] = 95238; /* one print does not move the collar alone */
+    top.price[BOOK_BUY] = top.price[BOOK_SELL] = 95238; /* one print does not move the collar alone */
     assert_verdict(RISK_COLLAR);
-    state.best[BOOK_BUY] = 95239;
+    top.price[BOOK_BUY] = 95239;
     assert_verdict(RISK_PASSED);
     order.side = BOOK_SELL;
-    state.best[BOOK_BUY] = 100000, state.best[BOOK_SELL] = 110526;
+    top.price[BOOK_BUY] = 100000, top.price[BOOK_SELL] = 110526;
     assert_verdict(RISK_PASSED);
-    state.best[BOOK_SELL] = 110527;
+    top.price[BOOK_SELL] = 110527;
     assert_verdict(RISK_COLLAR);
-    state.best[BOOK_BUY] = 0;
+    top.price[BOOK_BUY] = 0;
     assert_verdict(RISK_PASSED);
     test_before_each();
     order.shares = 101;
@@ -139,29 +145,29 @@ TEST(each_limit_holds_at_its_edge)
     limits.notional_max = 100000 * 100 - 1;
     assert_verdict(RISK_NOTIONAL);
     test_before_each();
-    state.position = 200;
+    own.position = 200;
     assert_verdict(RISK_PASSED);
-    state.position = 201;
+    own.position = 201;
     assert_verdict(RISK_POSITION);
     order.replaced_shares = 99;
     assert_verdict(RISK_PASSED);
     test_before_each();
     order.side = BOOK_SELL;
     limits.may_sell_short = false;
-    state.position = 100;
+    own.position = 100;
     assert_verdict(RISK_PASSED);
-    state.position = 99;
+    own.position = 99;
     assert_verdict(RISK_SHORT);
     test_before_each();
-    state.nearest[BOOK_SELL] = 100000;
+    own.nearest[BOOK_SELL] = 100000;
     assert_verdict(RISK_SELF);
-    state.nearest[BOOK_SELL] = 100001;
-    state.nearest[BOOK_BUY] = 200000; /* on the same side */
+    own.nearest[BOOK_SELL] = 100001;
+    own.nearest[BOOK_BUY] = 200000; /* on the same side */
     assert_verdict(RISK_PASSED);
     order.side = BOOK_SELL;
-    state.nearest[BOOK_BUY] = 100000;
+    own.nearest[BOOK_BUY] = 100000;
     assert_verdict(RISK_SELF);
-    state.nearest[BOOK_BUY] = 99999;
+    own.nearest[BOOK_BUY] = 99999;
     assert_verdict(RISK_PASSED);
     test_before_each();
     state.day_orders = 999;
@@ -196,10 +202,10 @@ TEST(each_limit_holds_at_its_edge)
 TEST(price_that_makes_a_market_order_never_leaves)
 {
     limits.notional_max = UINT64_MAX;
-    memset(state.best, 0, sizeof state.best);
-    state.last_price = order.price = ITCH_PRICE_MAX;
+    memset(top.price, 0, sizeof top.price);
+    top.last_price = order.price = ITCH_PRICE_MAX;
     assert_verdict(RISK_PRICE);
-    state.last_price = order.price = 1999999900;
+    top.last_price = order.price = 1999999900;
     assert_verdict(RISK_PASSED);
 }
 
@@ -207,14 +213,14 @@ TEST(price_that_makes_a_market_order_never_leaves)
 TEST(no_order_leaves_while_the_position_is_beyond_a_limit)
 {
     for (order.side = BOOK_BUY; order.side < BOOK_SIDE_COUNT; order.side++) {
-        state.position = -301;
+        own.position = -301;
         assert_verdict(RISK_POSITION);
-        state.position = 301;
+        own.position = 301;
         assert_verdict(RISK_POSITION);
-        state.position = order.side == BOOK_BUY ? -300 : 300;
+        own.position = order.side == BOOK_BUY ? -300 : 300;
         assert_verdict(RISK_PASSED);
         limits.may_sell_short = false;
-        state.position = -1;
+        own.position = -1;
         assert_verdict(RISK_SHORT);
         limits.may_sell_short = true;
     }
@@ -223,8 +229,8 @@ TEST(no_order_leaves_while_the_position_is_beyond_a_limit)
 /* A product at the edge of 32 bits: 430 shares at $999 are $429,570, which 32 bits show as $21. */
 TEST(products_beyond_32_bits_are_held_by_their_limits)
 {
-    state.last_price = order.price = 9990000;
-    state.best[BOOK_BUY] = state.best[BOOK_SELL] = 0;
+    top.last_price = order.price = 9990000;
+    top.price[BOOK_BUY] = top.price[BOOK_SELL] = 0;
     order.shares = 430;
     limits.shares_max = 1000;
     limits.position_max = 1000;
@@ -234,7 +240,7 @@ TEST(products_beyond_32_bits_are_held_by_their_limits)
     assert_verdict(RISK_PASSED);
     limits.notional_max--;
     assert_verdict(RISK_NOTIONAL);
-    state.last_price = ITCH_PRICE_MAX; /* times 100 and times 5 % */
+    top.last_price = ITCH_PRICE_MAX; /* times 100 and times 5 % */
     order.price = RISK_PRICE_MAX - 100;
     limits.notional_max = UINT64_MAX;
     assert_verdict(RISK_PASSED);
@@ -242,8 +248,8 @@ TEST(products_beyond_32_bits_are_held_by_their_limits)
     assert_verdict(RISK_PASSED);
     order.price--;
     assert_verdict(RISK_COLLAR);
-    state.last_price = order.price = 22500000; /* 200 times this is more than 32 bits hold */
-    state.best[BOOK_BUY] = state.best[BOOK_SELL] = 21400000;
+    top.last_price = order.price = 22500000; /* 200 times this is more than 32 bits hold */
+    top.price[BOOK_BUY] = top.price[BOOK_SELL] = 21400000;
     assert_verdict(RISK_COLLAR);
     order.price = 22470000;
     assert_verdict(RISK_PASSED);
@@ -254,11 +260,11 @@ TEST(products_beyond_32_bits_are_held_by_their_limits)
     assert_verdict(RISK_DAY_SHARES);
     state.day_shares = 0;
     limits.position_max = UINT32_MAX;
-    state.position = UINT32_MAX - order.shares;
+    own.position = UINT32_MAX - order.shares;
     assert_verdict(RISK_PASSED);
-    state.position++;
+    own.position++;
     assert_verdict(RISK_POSITION);
-    state.position = 0;
+    own.position = 0;
     state.now_ns = 1; /* nothing has left in this second, the machine's first */
     assert_verdict(RISK_PASSED);
 }
@@ -285,24 +291,24 @@ TEST(all_combinations_of_edges_agree_with_the_rules)
     EACH(notionals, g)
     for (unsigned bits = 0; bits < 16; bits++) {
         order = (struct risk_order){ bits & 1 ? BOOK_SELL : BOOK_BUY, prices[a], shares[b], replaced[c] };
-        state.last_price = lasts[d];
-        state.position = positions[e];
-        state.best[BOOK_BUY] = bests[(a + e) % 3]; /* all pairs come with all prices and shares */
-        state.best[BOOK_SELL] = bests[(f + g) % 2];
-        state.nearest[BOOK_BUY] = bests[(b + e) % 3], state.nearest[BOOK_SELL] = bests[(c + f) % 3];
+        top.last_price = lasts[d];
+        own.position = positions[e];
+        top.price[BOOK_BUY] = bests[(a + e) % 3]; /* all pairs come with all prices and shares */
+        top.price[BOOK_SELL] = bests[(f + g) % 2];
+        own.nearest[BOOK_BUY] = bests[(b + e) % 3], own.nearest[BOOK_SELL] = bests[(c + f) % 3];
         state.replaces_ns = (e + g) % 2 ? state.now_ns - NS_PER_S + 1 : 0;
         state.day_orders = (a + f) % 4 == 3 ? 1000 : 999;
         state.day_shares = (b + g) % 4 == 3 ? 50000 : 49900;
-        state.open_shares[order.side] = opens[f];
-        state.open_shares[book_other(order.side)] = UINT64_C(1) << 50; /* the other side's do not count */
+        own.open_shares[order.side] = opens[f];
+        own.open_shares[book_other(order.side)] = UINT64_C(1) << 50; /* the other side's do not count */
         limits.notional_max = notionals[g];
         limits.may_sell_short = bits & 2;
         state.open_count = bits & 4 ? limits.open_max : 0;
         state.rate_ns = bits & 8 ? state.now_ns - NS_PER_S + 1 : 0;
-        bool passes = risk_check(&limits, &state, &order) == RISK_PASSED;
+        bool passes = check() == RISK_PASSED;
         if (passes != may_leave())
             fail_msg("price %u shares %u replaced %u last %u bits %u", order.price, order.shares, order.replaced_shares,
-                     state.last_price, bits);
+                     top.last_price, bits);
         passed += passes;
     }
     assert_true(passed > 500);
