@@ -4,6 +4,9 @@
  * brings Linux back. The platform (kernel/panic.c, host/platform.c, a test) supplies `assert_failed`. */
 #pragma once
 
-_Noreturn void assert_failed(const char *file, int line, const char *condition);
-
+/* Ends the machine if the condition is false. */
 #define ASSERT(condition) ((condition) ? (void)0 : assert_failed(__FILE__, __LINE__, #condition))
+
+/* ---- for the platform ---- */
+
+__attribute__((noreturn)) void assert_failed(const char *file, int line, const char *condition);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+/* A bit of 64, and the length of an array (never of a pointer). */
 #define BIT(n)             (UINT64_C(1) << (n))
 #define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -17,6 +18,7 @@ struct bytes {
 };
 /*@ predicate readable(struct bytes b) = b.data != \null && \valid_read(b.data + (0 .. b.count - 1)); */
 
+/* Loads and stores in little-endian order, at any address: `at` has room for the whole number. */
 static inline uint16_t load_le16(const void *at)
 {
     uint16_t v;
@@ -39,6 +41,7 @@ static inline void store_le16(void *at, uint16_t v) { memcpy(at, &v, sizeof v); 
 static inline void store_le32(void *at, uint32_t v) { memcpy(at, &v, sizeof v); }
 static inline void store_le64(void *at, uint64_t v) { memcpy(at, &v, sizeof v); }
 
+/* Loads and stores in big-endian order, that of the network. */
 static inline uint16_t load_be16(const void *at) { return __builtin_bswap16(load_le16(at)); }
 static inline uint32_t load_be32(const void *at) { return __builtin_bswap32(load_le32(at)); }
 static inline uint64_t load_be64(const void *at) { return __builtin_bswap64(load_le64(at)); }
@@ -59,6 +62,7 @@ static inline void copy_here(uint8_t *to, const uint8_t *from, size_t bytes)
     store_le64(to + bytes - 8, load_le64(from + bytes - 8));
 }
 
+/* Returns the smaller or the larger of two numbers. */
 static inline size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 static inline size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
 static inline uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }

@@ -25,6 +25,7 @@ enum counter_kind {
     COUNTER_LABELLED,   /* a sample of the group's first metric with a label */
 };
 
+/* Returns true for the kinds of events that should not happen. */
 static inline bool counter_is_alert(unsigned kind) { return kind >= COUNTER_ALERT && kind <= COUNTER_DROP_FRAME; }
 
 struct counter {
@@ -51,6 +52,8 @@ struct counter_group {
 
 enum { COUNTER_PATH_BYTES = 64 }; /* room for a path and its NUL */
 
+/* For a list: the members of a struct of uint64_t, and the rows of an array of `struct counter`. In C++, where an array
+ * has a name, a group is `{ "x.", "X", rows, values, ARRAY_COUNT(rows), NULL, 0 }`. */
 #define COUNTER_MEMBER(kind, name) name
 #define COUNTER_ROW(row_kind, row_name)                                                                                \
     {                                                                                                                  \

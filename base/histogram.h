@@ -16,7 +16,9 @@ struct histogram {
     uint32_t buckets[HISTOGRAM_BUCKET_COUNT];
 };
 
+/* Empties a histogram, which is empty as well when it is zeroed. */
 void histogram_clear(struct histogram *histogram);
+/* Adds a value. */
 void histogram_add(struct histogram *histogram, uint64_t value_ns);
 
 /* Returns the smallest bucket bound that at least `share` of 10,000 values do not exceed, and never more than the

@@ -24,14 +24,14 @@ enum { HOT_LINE_BYTES = 64 };
 /* Fetches the lines of some data, by loads: TCG carries those out, and ignores a prefetch. */
 static inline void hot_fetch(const void *at, size_t bytes)
 {
-    for (const volatile char *line = at, *end = line + bytes; line < end; line += HOT_LINE_BYTES)
+    for (const volatile char *line = (const volatile char *)at, *end = line + bytes; line < end; line += HOT_LINE_BYTES)
         (void)*line;
 }
 
 /* Fetches the lines of some data into the second-level cache: for data of which a burst needs few lines. */
 static inline void hot_fetch_l2(const void *at, size_t bytes)
 {
-    for (const char *line = at, *end = line + bytes; line < end; line += HOT_LINE_BYTES)
+    for (const char *line = (const char *)at, *end = line + bytes; line < end; line += HOT_LINE_BYTES)
         __builtin_prefetch(line, 0, 2);
 }
 

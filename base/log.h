@@ -28,6 +28,8 @@ extern uint64_t log_clock_ns;
 /* The wall clock at stamp 0, nanoseconds since 1970 UTC; 0: unknown. Set once by the platform. */
 extern uint64_t log_wall_origin_ns;
 
+/* ---- for the platform ---- */
+
 /* Copies the line at `*position` (0: the oldest), without terminator, and moves the position past the line. For a
  * reader that comes back. Skips lines that the ring has forgotten. Returns its bytes; 0: nothing new. */
 size_t log_read(uint64_t *position, char out[LOG_LINE_BYTES_MAX]);

@@ -58,15 +58,17 @@ struct settings_refusal {
 #define SETTINGS_EXPECTED ""
 
 /* Returns an acceptance, or refusals of the whole value and of a part of it. */
-static inline struct settings_refusal settings_accept(void) { return (struct settings_refusal){ NULL, { NULL, 0 } }; }
 static inline struct settings_refusal settings_refuse(const char *reason)
 {
-    return (struct settings_refusal){ reason, { NULL, 0 } };
+    const struct settings_refusal refusal = { reason, { NULL, 0 } };
+    return refusal;
 }
+static inline struct settings_refusal settings_accept(void) { return settings_refuse(NULL); }
 /*@ requires readable(part); assigns \nothing; */
 static inline struct settings_refusal settings_refuse_part(const char *reason, struct bytes part)
 {
-    return (struct settings_refusal){ reason, part };
+    const struct settings_refusal refusal = { reason, part };
+    return refusal;
 }
 
 struct setting {
@@ -86,6 +88,7 @@ struct setting {
     bool repeats; /* the key may be given again */
     const char *help;
 };
+/* Names the member of the values that a row fills. */
 #define SETTING_AT(type, member) .offset = offsetof(type, member), .bytes = sizeof(((type *)0)->member)
 
 struct settings_table {
@@ -124,6 +127,8 @@ void settings_fail(struct settings *settings, const char *form, ...) __attribute
 
 /* Returns true if no mistake was made, all required words were given, and the words agree with each other. */
 bool settings_finish(struct settings *settings);
+
+/* ---- for the platform ---- */
 
 /* Reports the secrets of a text that was parsed: the value of each row that is `secret`, or the whole word if the value
  * has fewer than 4 bytes. */

@@ -15,9 +15,12 @@ struct sha256 {
     uint8_t block[SHA256_BLOCK_BYTES]; /* the last bytes % 64 bytes */
 };
 
+/* Hashes a message in pieces: begin, add any number of times, finish. */
 void sha256_begin(struct sha256 *hash);
 void sha256_add(struct sha256 *hash, const void *data, size_t bytes);
 void sha256_finish(struct sha256 *hash, uint8_t digest[SHA256_BYTES]);
+
+/* ---- for the service, and for implementations beside this one ---- */
 
 /* Completes the schedule of a block's 16 words, and adds the constants: §6.2.2, step 1. */
 void sha256_schedule(uint32_t wk[64], const uint32_t block[16]);

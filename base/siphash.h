@@ -10,6 +10,8 @@ struct siphash_key {
     uint64_t k0, k1;
 };
 
+/* Makes a key of random bytes, such as those of `struct program_machine`. */
 struct siphash_key siphash_key_from(const uint8_t bytes[16]);
 
+/* Returns the hash of some bytes. */
 uint64_t siphash(struct siphash_key key, const void *data, size_t bytes);

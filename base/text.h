@@ -15,7 +15,11 @@ enum { TEXT_CHANCE_BITS = 40 }; /* a chance is a number of 2^-40 */
 /*@ requires terminated: valid_read_string(text);
     assigns \nothing;
     ensures \result.data == (uint8_t *)text && \result.count == strlen(text) && readable(\result); */
-static inline struct bytes text_of(const char *text) { return (struct bytes){ (const uint8_t *)text, strlen(text) }; }
+static inline struct bytes text_of(const char *text)
+{
+    const struct bytes all = { (const uint8_t *)text, strlen(text) };
+    return all;
+}
 
 /* Cuts `head` off the front of `rest`. False: `rest` does not begin with it. */
 /*@ requires \valid(rest) && readable(*rest);
@@ -30,15 +34,18 @@ static inline bool text_skip(struct bytes *rest, const char *head)
         i++;
     if (head[i] != '\0')
         return false;
-    *rest = (struct bytes){ rest->data + i, rest->count - i };
+    rest->data += i;
+    rest->count -= i;
     return true;
 }
 
+/* Returns true if the text begins with `head`. */
 /*@ requires readable(s);
     requires terminated: valid_read_string(head);
     assigns \nothing; */
 static inline bool text_starts(struct bytes s, const char *head) { return text_skip(&s, head); }
 
+/* Returns true if the text is `text`. */
 /*@ requires readable(s);
     requires terminated: valid_read_string(text);
     assigns \nothing; */
@@ -61,6 +68,7 @@ bool text_split(struct bytes *rest, char separator, struct bytes *part);
     assigns out[0 .. s.count]; */
 void text_to_string(char *out, struct bytes s);
 
+/* Returns true for '0' to '9'. */
 /*@ assigns \nothing; ensures \result <==> '0' <= c <= '9'; */
 static inline bool text_digit_is(uint8_t c) { return c >= '0' && c <= '9'; }
 

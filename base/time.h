@@ -8,6 +8,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_US UINT64_C(1000)
 
+/* Returns the earlier of two times. */
 static inline uint64_t min_ns(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* Returns true if the machine or its loop stood still: a deadline is overdue by more than a second. Nobody's silence

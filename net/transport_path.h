@@ -6,20 +6,6 @@
 #include "base/counters.h"
 #include "net/transport.h"
 
-/* Returns the bytes of memory that the caller must lend for `connection_count` connections; 0: none. */
-size_t transport_memory_bytes(uint32_t connection_count);
-
-/* Returns the stack's counters, group by group: `index` counts from 0; false past the last group. The groups are the
- * same each time. Their values are live, or at most a few milliseconds old; each call brings them up to date. */
-bool transport_counter_group(size_t index, struct counter_group *group);
-
-/* Returns true if the stack changes received frames in place while it has them. */
-bool transport_alters_frames(void);
-
-/* Asks the gateway, or else the DHCP server, for its hardware address, whatever is known of it: a sign of life. Returns
- * false if there is nobody to ask on the link, or if Linux has the frames. */
-bool transport_ask_neighbour(void);
-
 /* Prepares the next message: `bytes` bytes that stand at `from` in the area now. The stack writes the frame's head in
  * front of them and sums their part of the checksum before the rest is known. The preparation holds until the next
  * transport_send of the connection; another message may still be sent. From this call on the area before `from`
@@ -37,6 +23,23 @@ enum transport_rehearsal_kind {
     TRANSPORT_REHEARSAL_DATAGRAM, /* to `port`, from TRANSPORT_REHEARSAL_PEER_PORT */
     TRANSPORT_REHEARSAL_SEGMENT,  /* with data, on a connection to `port` */
 };
+
+/* ---- for the service ---- */
+
+/* Returns the bytes of memory that the caller must lend for `connection_count` connections; 0: none. */
+size_t transport_memory_bytes(uint32_t connection_count);
+
+/* Returns the stack's counters, group by group: `index` counts from 0; false past the last group. The groups are the
+ * same each time. Their values are live, or at most a few milliseconds old; each call brings them up to date. */
+bool transport_counter_group(size_t index, struct counter_group *group);
+
+/* Returns true if the stack changes received frames in place while it has them. */
+bool transport_alters_frames(void);
+
+/* Asks the gateway, or else the DHCP server, for its hardware address, whatever is known of it: a sign of life. Returns
+ * false if there is nobody to ask on the link, or if Linux has the frames. */
+bool transport_ask_neighbour(void);
+
 enum { TRANSPORT_REHEARSAL_KIND_COUNT = TRANSPORT_REHEARSAL_SEGMENT + 1, TRANSPORT_REHEARSAL_PEER_PORT = 40000 };
 struct transport_rehearsal {
     enum transport_rehearsal_kind kind;

@@ -28,6 +28,7 @@ run iproute2 — network namespaces and TAP devices of NET=tap and of the tests
 run libjs-dygraphs — curves over time on the contest'\''s board
 run libjs-chart.js|node-chart.js — bars and distributions on the contest'\''s board
 lwip xz-utils — unpacks the source of lwIP
+test g++ — the headers of programs are C++, too; the queue of boost that `make bench-base` measures
 test libcmocka-dev — C unit tests
 test python3-pytest — runs every test
 test python3-pytest-xdist — on both cores
@@ -61,7 +62,6 @@ check liblua5.3-0 — Lua, a library of haproxy on Debian 12
 check liblua5.4-0 — Lua, a library of haproxy on Debian 13
 check libjemalloc2 — a library of haproxy on Debian 13
 check wrk — load over HTTP in that test
-check g++ — compiles the queue of boost that `make bench-base` measures
 check libboost-dev — that queue
 check liburcu-dev — what the sequence lock is measured beside
 check mmdebstrap — makes the Debian of tests/roundtrip

@@ -400,8 +400,8 @@ static bool send_part(uint64_t now_ns)
     store_be16(reply->part, (uint16_t)control.part);
     store_be16(reply->part_count, (uint16_t)part_count());
     store_be16(reply->text_bytes, (uint16_t)text_bytes);
-    memcpy(reply->text, control_text.text + from, text_bytes);
-    hmac(&control.key, out, sizeof *reply + text_bytes, reply->text + text_bytes);
+    memcpy(out + sizeof *reply, control_text.text + from, text_bytes);
+    hmac(&control.key, out, sizeof *reply + text_bytes, out + sizeof *reply + text_bytes);
     capture_mute(reply->command == CONTROL_CAPTURE);
     bool sent = transport_udp_send(control.port, control.address, control.peer_port, out, bytes, now_ns);
     capture_mute(false);

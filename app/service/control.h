@@ -22,6 +22,12 @@
 #include "base/counters.h"
 #include "net/transport.h"
 
+/* Lets the program obey SET: `set` changes a setting while the program runs. The word is borrowed for the call, which
+ * returns NULL, or a message. A command may come twice if its reply is lost. Without this call every SET is refused. */
+void control_on_set(const char *(*set)(struct bytes word));
+
+/* ---- for the service ---- */
+
 enum {
     CONTROL_VERSION = 1,
     CONTROL_HELLO = 1,
@@ -105,15 +111,10 @@ struct control_reply_wire {
     uint8_t result;
     uint8_t part[2], part_count[2]; /* part counts from 0 */
     uint8_t text_bytes[2];
-    uint8_t text[]; /* followed by the MAC */
-};
+}; /* the text and the MAC follow */
 
 /* Binds the port; with `key_bytes` 0 nothing is bound and nothing answered. False: the port cannot be had. */
 bool control_init(const uint8_t *key, size_t key_bytes, uint16_t port, const uint8_t secret[32]);
-
-/* Lets the program obey SET: `set` changes a setting while the program runs. It returns NULL, or a message. A command
- * may come twice if its reply is lost. Without this call every SET is refused. */
-void control_on_set(const char *(*set)(struct bytes word));
 
 /* Takes a TRANSPORT_DATAGRAM to our port. */
 void control_datagram(const struct transport_event *event, uint64_t now_ns);

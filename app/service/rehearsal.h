@@ -45,7 +45,9 @@ void rehearsal_add_frame(enum transport_rehearsal_kind kind, uint16_t port, stru
  * false if the program's state does not allow that. */
 void rehearsal_add_work(bool (*work)(uint64_t now_ns));
 
-/* Forgets what was added. For app/service/service.c alone, as the next one. */
+/* ---- for the service ---- */
+
+/* Forgets what was added. */
 void rehearsal_init(void);
 
 /* Runs a slice, if one is due. Call once a turn. */

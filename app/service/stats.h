@@ -47,6 +47,11 @@ void stats_set_ways(const char *stages);
 typedef size_t stats_metrics_writer(const struct stats_copy *from, size_t index, char *out);
 void stats_set_metrics(stats_metrics_writer *write);
 
+/* Returns the value of the counter with this path, in the copy, or if that is NULL now; NULL: there is none. */
+const uint64_t *stats_find(const struct stats_copy *copy, const char *path);
+
+/* ---- for the platform ---- */
+
 /* Asserts that each counter stands once: no two have the same path, or the same value. Slow: on Linux alone. */
 void stats_check(void);
 
@@ -67,9 +72,6 @@ const struct counter_metric *stats_metric(size_t index); /* NULL past the last *
 stats_metrics_writer *stats_metrics(void);               /* NULL: none was set */
 bool stats_histogram(const struct stats_copy *copy, size_t index, const char **name, struct histogram *histogram);
 bool stats_fact(size_t index, const char **name, const char **text);
-
-/* Returns the value of the counter with this path; NULL: there is none. */
-const uint64_t *stats_find(const struct stats_copy *copy, const char *path);
 
 /* Writes line `index`, from 0, ended by '\n' and NUL: of the values of now, or of those of a copy. Returns the bytes
  * without the NUL; 0 past the last line. */

@@ -24,6 +24,7 @@
  * few of these is better done in place. */
 #pragma once
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -41,7 +42,7 @@ typedef void work_function(struct work *work);
 
 /* The first member of each job. It begins a line, so no job shares its first one with another. */
 struct work {
-    _Alignas(WORK_LINE_BYTES) work_function *run;
+    alignas(WORK_LINE_BYTES) work_function *run;
     uint32_t owner;  /* 0: the loop; else the worker that has it. The loop's */
     uint64_t cycles; /* TSC cycles of the run */
 };

@@ -55,6 +55,7 @@ struct http_response {
     char line[HTTP_LINE_KEPT_BYTES];
 };
 
+/* Begins a response: the object needs no other preparation. */
 void http_response_begin(struct http_response *response);
 
 /* Advances *at towards `end` to the next event. May be called with no input left. After HTTP_DONE or HTTP_BAD the same
