@@ -46,7 +46,8 @@ NEEDS_deploy := $(addprefix $(BUILD)/host/,peregrine-linux survey-linux) $(CHECK
 # The settings' tables into their page; tests/hosted/test_settings_page.py holds it equal.
 # A program's page has a place for its own keys.
 PAGES = $(shell grep -l 'settings: made by' $(wildcard app/*/README.md))
-docs: $(LINUX_PROGRAMS) ## the pages of settings, from their tables
+docs: $(LINUX_PROGRAMS) ## the pages of settings, from their tables, and of the interface, from the headers
+	$(MK)/interface_page.py
 	$(MK)/settings_page.py $(call linux_program,player) docs/settings.md
 	$(foreach page,$(PAGES),$(MK)/settings_page.py $(call linux_program,$(patsubst app/%/README.md,%,$(page))) \
 		$(page) own &&) true

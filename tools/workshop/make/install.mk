@@ -18,8 +18,8 @@ $(foreach name,$(LWIP_PROGRAMS),$(eval $(call lwip_image,$(name))))
 endif
 
 # The tree of the package peregrine-dev, which builds programs that stand elsewhere.
-TREE := CONTRIBUTING.md LICENSE Makefile VERSION app base boot drivers host image kernel net tests/lib \
-	tests/unit/echo_test.c tools
+TREE := CONTRIBUTING.md LICENSE Makefile VERSION app base boot docs/interface.md docs/tutorial drivers host image \
+	kernel net tests/lib tests/unit/echo_test.c tools
 
 # The installed name of a program on Linux: none of them takes a common word.
 linux_command = $(if $(filter player,$1),peregrine-linux,peregrine-$1-linux)

@@ -7,15 +7,13 @@ import pathlib
 import subprocess
 import sys
 
-BEGIN, END = "<!-- settings: made by `make docs` -->\n", "<!-- settings: end -->\n"
 
-
-def composed(page, table):
+def composed(page, table, name="settings"):
     """Returns the page with the table in place of the one it holds."""
-    head, _, rest = page.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    assert rest and tail, "the page lacks its marks"
-    return head + BEGIN + table + END + tail
+    begin, end = f"<!-- {name}: made by `make docs` -->\n", f"<!-- {name}: end -->\n"
+    head, _, rest = page.partition(begin)
+    assert end in rest, "the page lacks its marks"
+    return head + begin + table + end + rest.partition(end)[2]
 
 
 def table_of(program):
