@@ -43,7 +43,7 @@ alone:
 	+@$(MK)/alone.sh $(MAKE) --no-print-directory $(MAKECMDGOALS)
 else
 include $(patsubst %,$(MK)/%.mk,flags program image guest time host bench transport fuzz net deploy probe wire \
-	sim soak prove linux distributions mutate tests install)
+	sim soak prove linux distributions mutate tests gve install)
 
 # `make PROGRAM=NAME` makes those of another program in build/NAME/.
 all: $(IMAGE)/peregrine.elf $(IMAGE)/peregrine.bzImage ## the image, build/peregrine.elf and .bzImage; PROGRAM=, STACK=

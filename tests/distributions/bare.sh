@@ -10,9 +10,9 @@ command -v mmdebstrap >/dev/null || die "there is no mmdebstrap here: apt-get in
 command -v pivot_root >/dev/null || die "there is no pivot_root here: apt-get install util-linux"
 
 # make_root RELEASE PACKAGE...: makes a new minimal system of the release with the packages. Sets `root` to its
-# folder. Proxies and other settings of this machine's apt hold there, too.
+# folder, which has the release's name, or NAME. Proxies and other settings of this machine's apt hold there, too.
 make_root() {
-    root=$PWD/build/distributions/$1
+    root=$PWD/build/distributions/${NAME:-$1}
     say "making a bare $1 in ${root#"$PWD"/}"
     rm -rf --one-file-system "$root"
     mkdir -p "$root"

@@ -90,12 +90,13 @@ def live_apart():
 
 
 class Machine:
-    def __init__(self, options, *, machine="pc", memory="256M", cpus=1, cpu="max", accelerator="tcg", network=False):
+    def __init__(self, options, *, machine="pc", memory="256M", cpus=1, cpu="max", accelerator="tcg", network=False,
+                 program=("qemu-system-x86_64",)):
         """Starts QEMU with `options` as they stand. Without `network` the machine has no NIC unless they add one."""
         qmp_ours, qmp_theirs = socket.socketpair()
         serial_ours, serial_theirs = socket.socketpair()
         self.command = [
-            "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
+            *map(str, program), "-nodefaults", "-no-user-config", "-display", "none",
             "-M", f"{machine},accel={accelerator}", "-m", str(memory), "-smp", str(cpus), "-cpu", cpu,
             "-action", "reboot=shutdown,panic=none",
             "-chardev", f"socket,id=qmp,fd={qmp_theirs.fileno()}", "-mon", "qmp,mode=control",
