@@ -37,7 +37,8 @@ struct play {
     const char *moduli[8];
     size_t digits;
     uint32_t burst_max;
-    uint32_t burst; /* if it is not 0, each burst has this length */
+    uint32_t burst;   /* if it is not 0, each burst has this length */
+    bool bursts_grow; /* each burst is a digit longer than the one before */
     uint32_t restart_percent;
     bool early;
     const struct recording *recording; /* NULL: the bursts are drawn */
@@ -474,7 +475,7 @@ static void play_draw_levels(void)
  * has many draws, because they are short. */
 static void play_draw_sweep(void)
 {
-    switch (random_below(6)) {
+    switch (random_below(7)) {
     case 0:
         play_add_round((int)random_below(2));
         break;
@@ -509,6 +510,17 @@ static void play_draw_sweep(void)
         return;
     case 4:
         play_draw_levels();
+        return;
+    /* Bursts of 1 to 130 digits end in a multiple: 1 to 65 probes. */
+    case 5:
+        for (uint32_t count = 1 + (uint32_t)random_below(4); count > 0; count--)
+            play_add_random(42 + (uint32_t)random_below(4));
+        play.n = 64;
+        play.bursts_grow = true;
+        play.digits = 130 * 131 / 2;
+        play_fill_random();
+        for (uint32_t burst = 1, edge = 0; burst <= 130; burst++)
+            play_plant_at(edge += burst, false, 14 + (uint32_t)random_below(max_u32(min_u32(burst, 64), 15) - 14));
         return;
     default:
         play_draw_tails();
@@ -670,9 +682,10 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
         matcher->work_slice = 1 + seed % 60; /* the search pauses wherever it can */
     struct oracle *oracle = oracle_new(play.n, play.moduli, play.modulus_count);
     for (size_t at = 0, burst = 0; at < play.digits; burst++) {
-        size_t count = play.recording ? play.recording->bursts[burst].digits
-                       : play.burst   ? play.burst
-                                      : random_below(play.burst_max + 1);
+        size_t count = play.recording     ? play.recording->bursts[burst].digits
+                       : play.burst       ? play.burst
+                       : play.bursts_grow ? burst + 1
+                                          : random_below(play.burst_max + 1);
         if (count > play.digits - at)
             count = play.digits - at;
         matcher_begin(matcher, play.text + at, count);
