@@ -6,6 +6,9 @@
 enum { LANES = 8 };
 typedef uint32_t v32 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef uint64_t v64 __attribute__((vector_size(32), aligned(8), may_alias));
+typedef v32 v32_half;
+static inline v32_half v32_lower(v32 a) { return a; }
+static inline v32 v32_of_lower(v32_half a) { return a; }
 static inline v32 v32_min(v32 a, v32 b) { return (v32)_mm256_min_epu32((__m256i)a, (__m256i)b); }
 static inline uint32_t v32_at_most(v32 a, v32 b) { return (uint32_t)_mm256_movemask_ps((__m256)(v32_min(a, b) == a)); }
 static inline v32 v32_suffix(v32 a)

@@ -6,6 +6,9 @@
 enum { LANES = 16 };
 typedef uint32_t v32 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint64_t v64 __attribute__((vector_size(64), aligned(8), may_alias));
+typedef uint32_t v32_half __attribute__((vector_size(32), aligned(4), may_alias));
+static inline v32_half v32_lower(v32 a) { return (v32_half)_mm512_castsi512_si256((__m512i)a); }
+static inline v32 v32_of_lower(v32_half a) { return (v32)_mm512_castsi256_si512((__m256i)a); }
 static inline v32 v32_min(v32 a, v32 b) { return (v32)_mm512_min_epu32((__m512i)a, (__m512i)b); }
 static inline uint32_t v32_at_most(v32 a, v32 b) { return _mm512_cmple_epu32_mask((__m512i)a, (__m512i)b); }
 static inline v32 v32_suffix(v32 a)

@@ -30,6 +30,9 @@
  *     vector 2     |<--------------------------|---------------|-----------|
  *                bottom   three together       top[2]  two    top[1]  one  top[0]
  *
+ * top[0] is the group of the last probe that the burst needs. If a vector of 16 lanes has that probe in its lower half,
+ * only this half is taken: AVX-512 takes no more lanes than AVX2.
+ *
  * Two things break it. A sum over zeros, or over no digits yet, is 0, and so a hit: hence lanes are muted first
  * (probe_may_stand). Weights are rounded: hence the limit is wider by the error (modulus.c).
  *
@@ -117,7 +120,7 @@ void filter_fill(struct filter *filter, const struct matcher_modulus *moduli)
     uint32_t *row = filter->row_next;
     ASSERT(filter->filled <= filter->vector_count && used >= 1);
     *v = (struct filter_vector){
-        .top = (probes[used - 1].at + FILTER_GROUP_BEFORE - 1) / FILTER_GROUP,
+        .top = filter_top_group(&probes[used - 1]),
         .bottom = bottom_group(filter->n, probes[0].at),
     };
     v->group0 = row + v->top * (int32_t)((1 + FILTER_ROWS) * lanes);

@@ -86,5 +86,10 @@ void filter_begin(struct filter *filter, uint32_t lanes, const struct matcher_mo
                   uint32_t n);
 /* Makes the next vector's tables. */
 void filter_fill(struct filter *filter, const struct matcher_modulus *moduli);
+/* Returns the group of the last digit that a probe takes. */
+static inline int32_t filter_top_group(const struct filter_probe *probe)
+{
+    return (probe->at + FILTER_GROUP_BEFORE - 1) / FILTER_GROUP;
+}
 static inline bool filter_ready(const struct filter *filter) { return filter->filled == filter->vector_count; }
 void filter_check(const struct filter *filter, const struct matcher_modulus *moduli);

@@ -3,7 +3,8 @@
  *
  * v32 is a vector of LANES numbers of 32 bits, v64 one of half as many of 64 bits. v16_ operations take the 16-bit
  * halves of a v32. v32_suffix makes of each lane the sum from it to the last lane. v32_at_most compares lanes and
- * returns a bit for each. _widen loads a byte for each lane. */
+ * returns a bit for each. _widen loads a byte for each lane. v32_lower returns the lower FILTER_LANES_MIN lanes, and
+ * v32_of_lower returns a vector with these lanes and any others. */
 #pragma once
 
 #include "base/assert.h"
@@ -20,7 +21,6 @@ enum {
     CACHE_BLOCK_WORDS = 8 * LANES,        /* words of partial sums compared together */
 };
 
-static inline int32_t min_int32(int32_t a, int32_t b) { return a < b ? a : b; }
 static inline v32 v32_all(uint32_t value) { return (v32){ 0 } + value; }
 static inline v64 v64_all(uint64_t value) { return (v64){ 0 } + value; }
 static inline v32 v32_load(const uint32_t *at) { return *(const v32 *)at; }
@@ -107,23 +107,40 @@ struct batch {
     const uint32_t *row[FILTER_BATCH], *digits; /* the next group's rows of weights, and its digits */
 };
 
+/* Loads all lanes, or the lower ones alone. The next functions compute as many. */
+INLINED v32 load(const uint32_t *at, bool lower) { return lower ? v32_of_lower(*(const v32_half *)at) : v32_load(at); }
+INLINED v32 sum_of(v32 a, v32 b, bool lower)
+{
+    return lower ? v32_of_lower(v32_lower(a) + v32_lower(b)) : (v32)(a + b);
+}
+INLINED v32 product_of(v32 a, v32 b, bool lower)
+{
+    return lower ? v32_of_lower(v32_lower(a) * v32_lower(b)) : (v32)(a * b);
+}
+INLINED v32 least_of(v32 a, v32 b, bool lower)
+{
+    return lower ? v32_of_lower((v32_half)_mm256_min_epu32((__m256i)v32_lower(a), (__m256i)v32_lower(b)))
+                 : v32_min(a, b);
+}
+
 /* Takes the first `count` vectors through `groups` groups of digits, from the last digit of a group to its first. At
- * each digit, a lane's sum is that of the start there. */
-INLINED void take_groups(struct batch *b, const int count, int32_t groups)
+ * each digit, a lane's sum is that of the start there. `lower`: the first vector's lower lanes are enough. */
+INLINED void take_groups(struct batch *b, const bool lower, const int count, int32_t groups)
 {
     for (; groups > 0; groups--, b->digits -= FILTER_GROUP) {
 #pragma GCC unroll 3
         for (int j = 0; j < count; j++)
-            b->sum[j] += v32_load(b->row[j]);
+            b->sum[j] = sum_of(b->sum[j], load(b->row[j], lower && j == 0), lower && j == 0);
 #pragma GCC unroll 4
         for (int row = FILTER_ROWS - 1; row >= 0; row--) {
             const v32 pair = v32_all(b->digits[2 * row]), last = v32_all(b->digits[2 * row + 1]);
 #pragma GCC unroll 3
             for (int j = 0; j < count; j++) {
-                const v32 weights = v32_load(b->row[j] + (row + 1) * LANES);
-                const v32 from_last = b->sum[j] + last * weights;
-                b->sum[j] += pair * weights;
-                b->least[j] = v32_min(b->least[j], v32_min(from_last, b->sum[j]));
+                const bool part = lower && j == 0;
+                const v32 weights = load(b->row[j] + (row + 1) * LANES, part);
+                const v32 from_last = sum_of(b->sum[j], product_of(last, weights, part), part);
+                b->sum[j] = sum_of(b->sum[j], product_of(pair, weights, part), part);
+                b->least[j] = least_of(b->least[j], least_of(from_last, b->sum[j], part), part);
             }
         }
 #pragma GCC unroll 3
@@ -140,31 +157,40 @@ static inline v32 cache_moves(v32 sum)
     return v16_add(half | half << 16, v32_all(0x10001));
 }
 
+INLINED void take_all(struct batch *b, const bool lower, const int32_t top[FILTER_BATCH], int32_t bottom)
+{
+    take_groups(b, lower, 1, top[0] - top[1]);
+    take_groups(b, lower, 2, top[1] - top[2]);
+    take_groups(b, lower, 3, top[2] - bottom + 1);
+}
+
 /* Takes `count` probes from pass->first on through the digits, down to the block's first group if the rest is cached.
  * Returns those that are hits there. The vectors join group by group, as filter.c draws. */
-INLINED uint64_t take_batch(const struct filter *filter, const uint32_t *block, uint32_t left, bool cached,
-                            uint32_t count, struct filter_pass *pass)
+INLINED uint64_t take_batch(const struct filter *filter, const uint32_t *block, bool cached, uint32_t count,
+                            struct filter_pass *pass)
 {
     const uint32_t vectors = (count + LANES - 1) / LANES;
     const struct filter_vector *v = &filter->vector[pass->first / LANES];
     const int32_t bottom = cached && v->bottom < 0 ? 0 : v->bottom;
-    int32_t top[FILTER_BATCH] = { (int32_t)(left + FILTER_GROUP_BEFORE - 1) / FILTER_GROUP };
+    int32_t top[FILTER_BATCH] = { filter_top_group(&filter->probe[pass->first + count - 1]) };
     struct batch b;
     ASSERT(vectors >= 1 && vectors <= FILTER_BATCH);
 #pragma GCC unroll 3
     for (uint32_t j = 0; j < FILTER_BATCH; j++) {
         /* An absent vector has its top below the bottom, and takes no group. */
         const struct filter_vector *of = v + (j < vectors ? vectors - 1 - j : 0);
-        top[j] = j < vectors ? min_int32(of->top, top[0]) : bottom - 1;
+        if (j > 0)
+            top[j] = j < vectors ? of->top : bottom - 1;
         b.row[j] = of->group0 - (ptrdiff_t)top[j] * GROUP_WORDS;
         b.sum[j] = v32_load(of->start);
         b.least[j] = v32_all(UINT32_MAX);
     }
     ASSERT(top[0] - bottom < FILTER_GROUPS_MAX);
     b.digits = block + FILTER_GROUP * top[0] - FILTER_GROUP_BEFORE;
-    take_groups(&b, 1, top[0] - top[1]);
-    take_groups(&b, 2, top[1] - top[2]);
-    take_groups(&b, 3, top[2] - bottom + 1);
+    if (LANES > (int)FILTER_LANES_MIN && (count - 1) % LANES < FILTER_LANES_MIN)
+        take_all(&b, true, top, bottom);
+    else
+        take_all(&b, false, top, bottom);
 
     uint64_t hits = 0;
 #pragma GCC unroll 3
@@ -207,7 +233,7 @@ static inline uint64_t cache_compare(const struct filter *filter, const struct f
     return hits;
 }
 
-HOT static void lanes_probe(const struct filter *filter, const uint32_t *block, uint32_t left, bool first_block,
+HOT static void lanes_probe(const struct filter *filter, const uint32_t *block, bool first_block,
                             struct filter_pass *pass)
 {
     if (pass->part != FILTER_BLOCK) {
@@ -218,7 +244,7 @@ HOT static void lanes_probe(const struct filter *filter, const uint32_t *block, 
         pass->part = cached ? FILTER_BLOCK : FILTER_WHOLE;
         pass->first = pass->taken;
         pass->taken += count;
-        pass->hits = take_batch(filter, block, left, cached, count, pass);
+        pass->hits = take_batch(filter, block, cached, count, pass);
         if (!cached || pass->hits != 0)
             return;
     }

@@ -210,7 +210,7 @@ HOT static void probe_batch(struct matcher *m)
         window = cached ? compare_price(m, probes) : 0;
         s->work += window + probes * (cached ? s->to - s->from : m->n) / WORK_PROBED;
     }
-    m->ops->probe(&m->filter, m->row + s->from, MATCHER_HISTORY + m->burst_count - s->from, first_block, pass);
+    m->ops->probe(&m->filter, m->row + s->from, first_block, pass);
     if (__builtin_expect(pass->hits == 0, 1))
         return;
     if (pass->part == FILTER_BLOCK)

@@ -27,10 +27,9 @@ struct simd_ops {
                        struct candidates *list);
     /* Fills the partial sums of one vector's probes. */
     void (*fill_cache)(struct filter *filter, const uint32_t *row, uint32_t vector);
-    /* Takes the next batch of a pass, through a block whose burst has `left` digits from there, up to the first part
-     * that has hits. Partial sums serve the first block. */
-    void (*probe)(const struct filter *filter, const uint32_t *row, uint32_t left, bool first_block,
-                  struct filter_pass *pass);
+    /* Takes the next batch of a pass through a block, up to the first part that has hits. Partial sums serve the first
+     * block. */
+    void (*probe)(const struct filter *filter, const uint32_t *row, bool first_block, struct filter_pass *pass);
 };
 
 extern const struct simd_ops simd_ops_scalar, simd_ops_avx2, simd_ops_avx512;

@@ -79,6 +79,18 @@ static inline __m512i emulated_mul_epu32(__m512i a, __m512i b) /* VPMULUDQ */
 {
     return (__m512i)(((emulated_u64)a & UINT32_MAX) * ((emulated_u64)b & UINT32_MAX));
 }
+static inline __m256i emulated_castsi512_si256(__m512i a)
+{
+    __m256i r;
+    memcpy(&r, &a, sizeof r);
+    return r;
+}
+static inline __m512i emulated_castsi256_si512(__m256i a) /* the upper half may be anything */
+{
+    __m512i r = emulated_set1_epi32(0x1234567);
+    memcpy(&r, &a, sizeof a);
+    return r;
+}
 /* VPUNPCKLDQ, VPUNPCKHDQ, VPUNPCKLQDQ, VPUNPCKHQDQ: within each 128 bits */
 #define EMULATED_UNPACK(name, type, lanes, part, high)                                                                 \
     static inline __m512i name(__m512i a, __m512i b)                                                                   \
@@ -94,12 +106,14 @@ EMULATED_UNPACK(emulated_unpackhi_epi64, emulated_u64, 8, 2, 1)
 
 #undef LANE
 
-#define _mm512_min_epu16     emulated_min_epu16
-#define _mm512_min_epu32     emulated_min_epu32
-#define _mm512_cvtepu8_epi32 emulated_cvtepu8_epi32
-#define _mm512_set1_epi32    emulated_set1_epi32
-#define _mm512_set1_epi64    emulated_set1_epi64
-#define _mm512_setzero_si512 emulated_setzero_si512
+#define _mm512_min_epu16       emulated_min_epu16
+#define _mm512_min_epu32       emulated_min_epu32
+#define _mm512_cvtepu8_epi32   emulated_cvtepu8_epi32
+#define _mm512_set1_epi32      emulated_set1_epi32
+#define _mm512_set1_epi64      emulated_set1_epi64
+#define _mm512_setzero_si512   emulated_setzero_si512
+#define _mm512_castsi512_si256 emulated_castsi512_si256
+#define _mm512_castsi256_si512 emulated_castsi256_si512
 #undef _mm512_cmple_epu16_mask
 #undef _mm512_cmple_epu32_mask
 #define _mm512_cmple_epu16_mask emulated_cmple_epu16_mask
