@@ -364,7 +364,7 @@ TEST(expired_datagram_is_quoted)
 
 static void begin_over_a_narrow_device(void)
 {
-    begin_mtu_bytes = 100;
+    begin_mtu_bytes = 101;
     begin_at(ADDRESS, 0xffffff00, GATEWAY);
     begin_mtu_bytes = 0;
 }
@@ -376,31 +376,61 @@ TEST_AFTER(begin_over_a_narrow_device, error_fits_a_narrow_device)
     drain();
     datagram_fill(80);
     fragment_give(1, datagram, (struct piece){ 0, 80, false }, 99); /* the protocol is unknown */
-    assert_int_equal(netdev_memory_take(&device, sent), 14 + 100);
+    assert_int_equal(netdev_memory_take(&device, sent), 14 + 101);
     assert_int_equal(sent[34], ICMP_UNREACHABLE);
-    assert_memory_equal(sent + 34 + 8 + 20, datagram, 100 - 20 - 8 - 20);
-    assert_int_equal(checksum_finish(checksum_sum(0, sent + 34, 80)), 0);
+    assert_memory_equal(sent + 34 + 8 + 20, datagram, 101 - 20 - 8 - 20);
+    assert_int_equal(checksum_finish(checksum_sum(0, sent + 34, 81)), 0);
+}
+
+/* RFC 1812 §4.3.2.3: as much of the datagram as fits 576 bytes, header included. */
+TEST(error_quotes_528_bytes_after_the_header_at_most)
+{
+    arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
+    drain();
+    for (uint32_t bytes = 527; bytes <= 529; bytes++) {
+        fragment_give(1, datagram, (struct piece){ 0, bytes, false }, 99);
+        assert_int_equal(netdev_memory_take(&device, sent), 14 + 20 + 8 + 20 + min_u32(bytes, 528));
+    }
 }
 
 /* ---- Echoes ---- */
 
+/* Makes an echo request of `bytes` bytes in `datagram`. */
+static void echo_fill(uint32_t bytes, uint16_t sequence)
+{
+    datagram_fill(0);
+    memset(datagram, 0, 8);
+    datagram[0] = ICMP_ECHO;
+    store_be16(datagram + 4, 77);
+    store_be16(datagram + 6, sequence);
+    store_be16(datagram + 2, checksum_finish(checksum_sum(0, datagram, bytes)));
+}
+
+/* Fills the MTU by a reply whose length is no multiple of a fragment's unit, and sends one byte more. */
+TEST_AFTER(begin_over_a_narrow_device, echo_of_exactly_the_mtu_leaves_in_one_piece)
+{
+    arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
+    drain();
+    for (uint32_t bytes = 81; bytes <= 82; bytes++) {
+        echo_fill(bytes, 0);
+        fragment_give(1, datagram, (struct piece){ 0, bytes, false }, 1);
+        assert_int_equal(netdev_memory_take(&device, sent), bytes == 81 ? 14 + 101 : 14 + 100);
+        assert_int_equal(netdev_memory_take(&device, sent), bytes == 81 ? 0 : 14 + 20 + 2);
+    }
+}
+
 TEST(echo_of_any_size_comes_back_whole)
 {
-    static const uint32_t sizes[] = { 8, 9, 64, 1480, 1481, 3000, 65515 };
+    static const uint32_t sizes[] = { 8, 9, 64, 1480, 1481, 2960, 3000, 65515 };
     static uint8_t whole[65536];
     arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
     drain();
     for (uint16_t i = 0; i < ARRAY_COUNT(sizes); i++) {
-        datagram_fill(0);
-        memset(datagram, 0, 8);
-        datagram[0] = ICMP_ECHO;
-        store_be16(datagram + 4, 77);
-        store_be16(datagram + 6, i);
-        store_be16(datagram + 2, checksum_finish(checksum_sum(0, datagram, sizes[i])));
+        echo_fill(sizes[i], i);
         for (uint32_t at = 0; at < sizes[i]; at += 1480)
             fragment_give(i, datagram, (struct piece){ at, min_u32(1480, sizes[i] - at), at + 1480 < sizes[i] }, 1);
-        uint32_t got = 0, end_bytes = 0;
-        while (netdev_memory_take(&device, sent) != 0) {
+        uint32_t got = 0, end_bytes = 0, frames = 0;
+        for (; netdev_memory_take(&device, sent) != 0; frames++) {
             const struct ipv4_wire *ip = (const struct ipv4_wire *)(sent + 14);
             uint32_t offset = (load_be16(&ip->flags_offset) & IPV4_OFFSET_MASK) * 8u;
             uint32_t bytes = load_be16(&ip->total_bytes) - 20u;
@@ -412,6 +442,7 @@ TEST(echo_of_any_size_comes_back_whole)
                 end_bytes = offset + bytes;
         }
         assert_int_equal(got, sizes[i]);
+        assert_int_equal(frames, (sizes[i] + 1479) / 1480);
         assert_int_equal(end_bytes, sizes[i]);
         assert_int_equal(whole[0], ICMP_ECHO_REPLY);
         assert_int_equal(checksum_finish(checksum_sum(0, whole, sizes[i])), 0);
