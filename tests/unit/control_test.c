@@ -192,12 +192,15 @@ TEST(the_log_is_sent_from_a_position_on)
     assert_int_equal(strtoull(text + 4, NULL, 10), next + strlen(text + 24));
     text = log_from(next + 21);
     assert_string_equal(text + 24, "[    0.000000] second\n");
+    log_line("one of many!!");
     for (int i = 0; i < 1000; i++)
-        log_line("one of many");
-    text = log_from(next);
-    assert_true(strlen(text) > 9000 && strlen(text) <= 9600);
+        log_line("one of many!");
+    text = log_from(next + 43);
+    assert_int_equal(strlen(text), 24 + 29 + 340 * 28); /* one more is a byte too much */
+    text = log_from(next + 43 + 29);
+    assert_int_equal(strlen(text), 9600);
     assert_int_equal(text[strlen(text) - 1], '\n');
-    assert_non_null(strstr(log_from(UINT64_C(0xffffffffffffff)), "one of many\n")); /* never written: the oldest */
+    assert_non_null(strstr(log_from(UINT64_C(0xffffffffffffff)), "one of many!\n")); /* never written: the oldest */
 }
 
 /* Reads the capture as tools/peregrine does, and compares it with the file as it is written at once. */
@@ -266,6 +269,31 @@ TEST(long_statistics_come_in_parts)
     assert_int_equal(load_be16(fake.datagrams[1].data + 52), 3);
     assert_int_equal(fake.datagram_count, 4);
     assert_memory_equal(text, "fact aaaa", 9);
+}
+
+/* Adds lines of 78 bytes to a first one that is longer each time: one time they fill the text to the last byte. */
+TEST(statistics_beyond_the_text_are_left_out_by_lines)
+{
+    static struct counter rows[430];
+    static uint64_t values[430];
+    char words[79] = { 0 };
+    size_t most = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++, values[i - 1] = UINT64_MAX)
+        rows[i].name = "a23456789b123456789c123456789d123456789e123456789f1234";
+    while (strlen(words) < 78) {
+        words[strlen(words)] = 'a';
+        start();
+        stats_add_fact("fact", words);
+        stats_add_counters(&(struct counter_group){ "p.", "x", rows, values, ARRAY_COUNT(rows), NULL, 0 });
+        hello();
+        deliver_command(1);
+        pass(200);
+        const char *text = reply_text(1, 1);
+        assert_in_range(reply_bytes, STATS_TEXT_BYTES_MAX - 77, STATS_TEXT_BYTES_MAX);
+        assert_int_equal(text[reply_bytes - 1], '\n');
+        most = max_size(most, reply_bytes);
+    }
+    assert_int_equal(most, STATS_TEXT_BYTES_MAX);
 }
 
 /* Checks MTUs below 1316 too, where parts are smaller. */
@@ -352,6 +380,13 @@ TEST(set_is_refused_with_the_programs_reason)
     pass(20);
     assert_string_equal(reply_text(1, 4), "no such setting");
     assert_int_equal(fake.datagrams[1].data[49], 2);
+    static char reason[1202];
+    memset(reason, 'a', 1201); /* one byte more than fits a part */
+    start_set(reason);
+    deliver(command, make_set(command, "x=1", key));
+    pass(20);
+    assert_int_equal(strlen(reply_text(1, 4)), 1200);
+    assert_int_equal(load_be16(fake.datagrams[1].data + 52), 1);
     start();
     hello();
     deliver(command, make_set(command, "x=1", key));

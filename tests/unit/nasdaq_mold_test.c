@@ -323,6 +323,16 @@ TEST(end_that_contradicts_what_came_ends_nothing)
     assert_true(taken == 4 && mold_is_current());
 }
 
+TEST(datagram_of_a_whole_frame_is_taken_and_a_longer_one_dropped)
+{
+    static uint8_t longest[MOLD_DATAGRAM_BYTES_MAX + 1];
+    const size_t head_bytes = mold_head(longest, MOLD_TEST_SESSION, 1, 1) + MOLD_LENGTH_BYTES;
+    for (size_t bytes = sizeof longest; bytes >= MOLD_DATAGRAM_BYTES_MAX; bytes--) {
+        store_be16(longest + MOLD_HEADER_BYTES, (uint16_t)(bytes - head_bytes));
+        assert_int_equal(mold_take(MOLD_A, (struct bytes){ longest, bytes }, now_ns), bytes < sizeof longest);
+    }
+}
+
 TEST(nonsense_is_dropped_and_counted)
 {
     send(MOLD_A, 1, 1);
