@@ -61,7 +61,8 @@ check libopentracing-c-wrapper0t64|libopentracing-c-wrapper0 — a library of ha
 check liblua5.3-0 — Lua, a library of haproxy on Debian 12
 check liblua5.4-0 — Lua, a library of haproxy on Debian 13
 check libjemalloc2 — a library of haproxy on Debian 13
-check wrk — load over HTTP in that test
+check wrk — load over HTTP in that test, and in `make bench-load`
+check redis-tools — redis-cli, which asks the store of docs/tutorial
 check libboost-dev — that queue
 check liburcu-dev — what the sequence lock is measured beside
 check mmdebstrap — makes the Debian of tests/roundtrip

@@ -78,6 +78,20 @@ def test_a_lost_datagram_is_counted_and_the_next_answer_is_its_own():
     assert result["lost"] == 1 and late and result["bytes"] == 64 * result["answered"]
 
 
+@pytest.mark.parametrize("payload, differ", [("random:20", True), ("random:1", True), ("hello", False)])
+def test_random_requests_differ_and_a_text_stays_the_same(payload, differ):
+    """An echo may drop equal datagrams: two echoes would send them to each other."""
+    came = []
+
+    def keep(sock, _, data, peer):
+        came.append(data)
+        sock.sendto(data, peer)
+
+    with udp_server(keep) as to:
+        measure("udp", to, "--payload", payload, "--connections", 2, "--duration", 0.2)
+    assert len(set(came[:200])) == (len(came[:200]) if differ else 1) and len(came) > 10
+
+
 def test_connections_beyond_the_limit_of_a_shell():
     with udp_server(lambda sock, _, data, peer: sock.sendto(data, peer)) as to:
         command = f"ulimit -Sn 64; exec '{ROOT}/tools/peregrine' bench udp {to} --connections 100 --duration 0.5"

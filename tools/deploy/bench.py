@@ -17,10 +17,13 @@ QUANTILES = (50, 90, 99, 99.9, 99.99)
 BAR = 50                    # columns of the histogram's longest bar
 USAGE = 2
 REQUEST_BYTES_MAX = 1 << 20     # load.c's
+NUMBER_BYTES_MAX = 8            # load.c's
 
 
 def request_of(options):
-    """Returns the bytes of one request. ValueError names the word that makes none."""
+    """Returns the bytes of one request, and how many at its end are the number of the request. ValueError names the
+    word that makes none."""
+    number_bytes = 0
     word = ("" if options.protocol == "http" else "random:64") if options.payload is None else options.payload
     if word.startswith("@"):
         try:
@@ -32,17 +35,19 @@ def request_of(options):
         if not count.isdecimal() or not 1 <= int(count) <= 1 << 20:
             raise ValueError(f"--payload {word}: '{count}' is no number of bytes, 1 to 1048576")
         payload = os.urandom(int(count))
+        number_bytes = min(int(count), NUMBER_BYTES_MAX)
     else:
         payload = word.encode().decode("unicode_escape").encode("latin-1")
     if options.protocol != "http":
         if not payload:
             raise ValueError("--payload: an empty request has no answer")
-        return payload
+        return payload, number_bytes
     method = options.method or ("POST" if payload else "GET")
     if method == "HEAD":
         raise ValueError("--method HEAD: the end of its answers is not known, for they have a length and no body")
     head = f"{method} {options.path} HTTP/1.1\r\nHost: {options.to[0]}:{options.to[1]}\r\n"
-    return (head + (f"Content-Length: {len(payload)}\r\n" if payload else "") + "\r\n").encode() + payload
+    head += f"Content-Length: {len(payload)}\r\n" if payload else ""
+    return (head + "\r\n").encode() + payload, number_bytes
 
 
 def resolved(host):
@@ -54,11 +59,11 @@ def resolved(host):
 
 def measure(options):
     """Plays the load. Returns the result as values for JSON; None if the load has said why there is none."""
-    request = request_of(options)
+    request, number_bytes = request_of(options)
     if len(request) > REQUEST_BYTES_MAX:
         raise ValueError(f"a request of {len(request)} bytes is longer than {REQUEST_BYTES_MAX}")
     words = [options.protocol, resolved(options.to[0]), options.to[1], options.connections, options.rate,
-             options.warmup, options.duration, options.answer_bytes or len(request)]
+             options.warmup, options.duration, options.answer_bytes or len(request), number_bytes]
     try:
         process = subprocess.Popen([LOAD, *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except FileNotFoundError:

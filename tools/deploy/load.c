@@ -1,7 +1,9 @@
-/* The load of `peregrine bench`: requests over UDP, TCP or HTTP from one polling thread, and how long their answers
- * took.
+/* The load of `peregrine bench`: requests over UDP, TCP or HTTP from one thread, and how long their answers took.
  *
- *     load udp|tcp|http ADDRESS PORT CONNECTIONS RATE WARMUP_S DURATION_S ANSWER_BYTES <REQUEST
+ *     load udp|tcp|http ADDRESS PORT CONNECTIONS RATE WARMUP_S DURATION_S ANSWER_BYTES NUMBER_BYTES <REQUEST
+ *
+ * The last NUMBER_BYTES of each request, 0 to 8, are its number: a service may drop equal requests, or answer them out
+ * of a cache.
  *
  * Every connection has one request under way. RATE 0, closed loop: the next request leaves when the answer is there.
  * Else open loop: request i of RATE a second is due at i / RATE, and its latency counts from then, whether a connection
@@ -45,7 +47,8 @@ enum {
     BUCKET_COUNT = (VALUE_BITS - SUB_BITS + 1) << SUB_BITS,
     EVENTS = 64,
 };
-static const uint64_t NS_PER_S = 1000000000, LOST_NS = 1000000000, RETRY_NS = 10000000, LOOK_NS = 10000000;
+static const uint64_t NS_PER_S = 1000000000, LOST_NS = 1000000000, RETRY_NS = 10000000, LOOK_NS = 10000000,
+                      POLL_NS = 100000;
 
 enum protocol { PROTOCOL_UDP, PROTOCOL_TCP, PROTOCOL_HTTP };
 enum state { STATE_CLOSED, STATE_CONNECTING, STATE_IDLE, STATE_BUSY };
@@ -57,6 +60,7 @@ struct connection {
     bool listed;       /* among the idle ones, whatever its state is by now */
     uint64_t due_ns;   /* busy: the latency counts from here */
     uint64_t began_ns; /* when the request left, or the connection was tried */
+    uint64_t number;   /* the request's */
     size_t sent, got;  /* bytes of the request and of the answer */
     struct http_response response;
     struct connection *next_idle;
@@ -68,7 +72,7 @@ static struct {
     uint32_t connections;
     double rate;
     uint64_t begin_ns, warm_ns, end_ns;
-    size_t answer_bytes, request_bytes;
+    size_t answer_bytes, request_bytes, number_bytes;
     uint8_t request[REQUEST_BYTES_MAX];
 } plan;
 
@@ -182,6 +186,7 @@ static void open_connection(struct connection *c)
 
 static void send_rest(struct connection *c)
 {
+    memcpy(plan.request + plan.request_bytes - plan.number_bytes, &c->number, plan.number_bytes);
     while (c->sent < plan.request_bytes) {
         ssize_t count = send(c->fd, plan.request + c->sent, plan.request_bytes - c->sent, MSG_NOSIGNAL);
         if (count < 0) {
@@ -200,6 +205,7 @@ static void begin_request(struct connection *c, uint64_t due_ns)
     c->began_ns = now_ns();
     c->counts = due_ns >= plan.warm_ns;
     c->sent = c->got = 0;
+    c->number = requests_begun;
     http_response_begin(&c->response);
     if (c->counts) {
         result.sent++;
@@ -391,16 +397,28 @@ static void show_progress(uint64_t now)
     answered = result.answered;
 }
 
+/* Returns how long the thread may sleep. It polls for POLL_NS after an event, and before a request is due. A service of
+ * microseconds finds it awake; one that takes longer has the CPU meanwhile. */
+static struct timespec time_to_sleep(uint64_t now, uint64_t event_ns)
+{
+    uint64_t until = now + LOOK_NS, due_ns = plan.rate > 0 && idle ? due_at(requests_begun) : until;
+    until = due_ns < until ? due_ns : until;
+    bool polls = now - event_ns < POLL_NS || until < now + POLL_NS;
+    return (struct timespec){ .tv_nsec = polls ? 0 : (long)(until - now - POLL_NS) };
+}
+
 static void run(void)
 {
-    uint64_t looked_ns = 0;
+    uint64_t looked_ns = 0, event_ns = 0;
     for (uint64_t now = now_ns(); !interrupted && (now < plan.end_ns || (now < plan.end_ns + LOST_NS && any_busy()));
          now = now_ns()) {
         begin_what_is_due(now);
+        struct timespec sleep = time_to_sleep(now, event_ns);
         struct epoll_event events[EVENTS];
-        int count = epoll_wait(poller, events, EVENTS, 0);
+        int count = epoll_pwait2(poller, events, EVENTS, &sleep, NULL);
         for (int i = 0; i < count; i++)
             handle(events[i].data.ptr, events[i].events);
+        event_ns = count > 0 ? now_ns() : event_ns;
         if (now - looked_ns > LOOK_NS) {
             look_after(now);
             show_progress(now);
@@ -479,8 +497,9 @@ static double number(const char *text, double min, double max)
 int main(int argc, char **argv)
 {
     static const char *const protocols[] = { "udp", "tcp", "http" };
-    if (argc != 9)
-        errx(2, "usage: load udp|tcp|http ADDRESS PORT CONNECTIONS RATE WARMUP_S DURATION_S ANSWER_BYTES <REQUEST");
+    if (argc != 10)
+        errx(2, "usage: load udp|tcp|http ADDRESS PORT CONNECTIONS RATE WARMUP_S DURATION_S ANSWER_BYTES NUMBER_BYTES "
+                "<REQUEST");
     size_t protocol = 0;
     while (protocol < 3 && strcmp(argv[1], protocols[protocol]) != 0)
         protocol++;
@@ -495,6 +514,9 @@ int main(int argc, char **argv)
     double warmup_s = number(argv[6], 0, 1e6), duration_s = number(argv[7], 0, 1e6);
     plan.request_bytes = fread(plan.request, 1, sizeof plan.request, stdin);
     plan.answer_bytes = (size_t)number(argv[8], 0, INT_MAX);
+    plan.number_bytes = (size_t)number(argv[9], 0, sizeof connections->number);
+    if (plan.number_bytes > plan.request_bytes)
+        errx(2, "'%s' is more than the request has", argv[9]);
     signal(SIGINT, interrupt);
     signal(SIGTERM, interrupt);
     allow_connections();

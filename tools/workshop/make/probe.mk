@@ -27,4 +27,6 @@ bench-wire: $(WIRE_NEEDS) ## the wire without QEMU's main loop: build/bench/wire
 	$(PY) tools/wire_probe.py --wire vhost-user own lwip guest
 bench-half-rtt: $(WIRE_NEEDS) $(ECHO_PROBE) ## half round trips of echoes by payload: build/bench/half_rtt.json
 	$(PY) tools/wire_probe.py --table own lwip guest linux
-.PHONY: bench-wire bench-half-rtt
+bench-load: $(LOAD) ## `peregrine bench` beside wrk; fails if they are more than 5 % apart
+	$(PY) tests/bench/bench_load.py
+.PHONY: bench-wire bench-half-rtt bench-load

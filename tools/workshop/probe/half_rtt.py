@@ -2,7 +2,7 @@
 
 The systems own, lwip and guest are timed by the probe's device (vhost_probe.c), from descriptor to descriptor. `linux`
 is the same echo as a program of this machine, and ADDRESS:PORT an echo anywhere: both by sockets (echo_probe.c), so the
-client's own stack counts on both ways."""
+client's own stack counts on both ways. The times of `peregrine bench` end before that, at the kernel's stamp."""
 import contextlib
 import fractions
 import ipaddress
