@@ -21,6 +21,7 @@
 #include "host/platform.h"
 #include "host/settings_page.h"
 #include "host/sockets.h"
+#include "host/statistics.h"
 #include "host/workers.h"
 #include "kernel/settings.h"
 
@@ -32,7 +33,8 @@ static const char usage_head[] =
     "Runs over Linux sockets, with the settings that the kernel takes (docs/settings.md). "
     "--file FILE takes words from a\n"
     "file, with # comments. --settings prints the keys as the table of docs/settings.md. --ports prints the ports\n"
-    "that the program listens at with these settings, and binds none. --version prints the version.\n"
+    "that the program listens at with these settings, and binds none. --all prints all statistics at the end, a line\n"
+    "each, and no table. --version prints the version.\n"
     "\n";
 static const char usage_tail[] =
     "\n"
@@ -45,6 +47,7 @@ static const char usage_tail[] =
 
 static struct settings settings;
 static bool ports_wanted; /* --ports */
+static bool all_wanted;   /* --all */
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int number)
@@ -82,6 +85,8 @@ static bool read_settings(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--ports"))
             ports_wanted = true;
+        else if (!strcmp(argv[i], "--all"))
+            all_wanted = true;
         else if (strcmp(argv[i], "--file"))
             settings_add(&settings, "command line", argv[i], strlen(argv[i]));
         else if (++i < argc)
@@ -178,7 +183,11 @@ int main(int argc, char **argv)
     log_line("leaving: %s", by_signal ? "interrupted" : service_verdict_name(verdict));
     while (program_flush_step(platform_now_ns()))
         ;
-    stats_render(statistics, sizeof statistics);
-    fputs(statistics, stdout);
+    if (all_wanted) {
+        stats_render(statistics, sizeof statistics);
+        fputs(statistics, stdout);
+    } else {
+        statistics_print();
+    }
     return verdict == PROGRAM_NETWORK_LOST ? EXIT_NETWORK_LOST : verdict == PROGRAM_SERVER_LOST ? EXIT_SERVER_LOST : 0;
 }

@@ -24,7 +24,7 @@ from workshop.vm import qemu
 from workshop.vm import serve
 from servers.contest import rounds
 from workshop.vm.game import Game, outcome
-from workshop.vm.guest_log import Log, end_of, say
+from workshop.vm.guest_log import Log, end_of, say, shown_statistics
 
 USER = "peregrine"
 GRACE_S = 2.0
@@ -55,6 +55,7 @@ VARIABLES = {
     "ROUND": ("online", lambda v: v in rounds.ROUNDS or os.path.isfile(v),
               "online, onsite, qualification or a file that exists"),
     "SEED": ("1", lambda v: v != "", "any text: it decides the digits"),
+    "ALL": ("", ("", "1"), "1: all statistics at the end, a line each, and not the table of those that are not 0"),
     "SETTINGS": ("", lambda v: True,
                  "further words of docs/settings.md for the kernel, such as 'cpus=2 http.port=8080'"),
 }
@@ -229,10 +230,6 @@ def wait_for_last_answers(game):
         time.sleep(0.1)
 
 
-def without_zeros(statistics):
-    return "\n".join(line for line in statistics.splitlines() if not line.endswith(" 0"))
-
-
 def final_board(result):
     summary = result["summary"] or {"found": 0, "early": 0, "wrong": 0, "dup": 0, "late": 0, "submits": 0, "score": 0,
                                     "latency_us": {k: 0 for k in ("count", "p10", "p50", "p90", "p99", "mean", "std")}}
@@ -296,9 +293,9 @@ def run(values):
             over = play(host, log, game, float(values["DURATION"]), setup.accelerator)
             if over:
                 wait_for_last_answers(game)
-            statistics = None
+            numbers = None
             if host.process.poll() is None:
-                statistics, error = machine.send_gg(control, key)
+                numbers, error = machine.send_gg(control, key)
                 if error:
                     say(f"GG: {error}")
             try:
@@ -308,12 +305,12 @@ def run(values):
                 reset = False
                 say(str(error))
             say("\n---- the machine's last words ----")
-            log.show_last(LAST_WORDS)
+            log.show(LAST_WORDS)
             text = host.log
         result = outcome(game.stop(), USER)
-    say("\n---- the kernel's own statistics (those that are 0 left out) ----\n" + without_zeros(statistics or "none\n"))
+    say("\n---- the kernel's own statistics ----\n" + shown_statistics(numbers or "none\n", values["ALL"]))
     say("\n---- the board at the end ----\n" + final_board(result))
-    wrong = failures(result, over, statistics, reset, text)
+    wrong = failures(result, over, numbers, reset, text)
     for line in wrong[1:20]:
         say(f"peregrine: {line}")
     say("peregrine: " + (f"FAILED: {wrong[0]}" if wrong else
@@ -322,7 +319,7 @@ def run(values):
 
 
 def run_program(values):
-    program = serve.Program(values["PROGRAM"], setup_of(values), values["SETTINGS"].split())
+    program = serve.Program(values["PROGRAM"], setup_of(values), values["SETTINGS"].split(), values["ALL"])
     if values["NET"] == "tap":
         if not os.environ.get(IN_NAMESPACE):
             serve.listen(program)

@@ -63,12 +63,13 @@ def test_a_trap_is_described_with_function_names(tmp_path):
     registers = b"".join(struct.pack("<Q", 0x1000 + i) for i in range(26))
     backtrace = struct.pack("<QQ", 0x100010, 0x100123)
     record, _ = blackbox.read_slot(make(state=2, sections=[(1, b"page fault"), (2, registers), (3, backtrace),
-                                                           (4, b"answers 3\n")]))
+                                                           (4, b"answers 3\nearly 0\n")]))
     lines = blackbox.describe(record, lambda address, returned_to: f"f.c:{address & 0xff:#x} {returned_to}")
     assert lines[0] == "why it came back: page fault (came back because something failed)"
     assert ("  rax    0000000000001000  rbx    0000000000001001  rcx    0000000000001002  rdx    0000000000001003"
             in lines)
-    assert "  #0 0x100010 f.c:0x10 False" in lines and "  #1 0x100123 f.c:0x23 True" in lines and "  answers 3" in lines
+    assert "  #0 0x100010 f.c:0x10 False" in lines and "  #1 0x100123 f.c:0x23 True" in lines
+    assert "  answers       3" in lines and "  answers 3" in blackbox.describe(record, everything=True)
 
 
 def test_the_version_of_the_release_is_read():

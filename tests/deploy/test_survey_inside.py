@@ -22,7 +22,7 @@ def machine(tmp_path):
     machine.config.write_text(f"control.port={free_port(UDP)}\n")
     machine.host.reboots_into(f'''
     cd "$ROOT/fake"
-    {PROGRAM} $(grep -v '^#' "$settings") >statistics 2>log
+    {PROGRAM} --all $(grep -v '^#' "$settings") >statistics 2>log
     [ -e no-record ] || PYTHONPATH={ROOT}:{ROOT}/tools {sys.executable} {ROOT}/tests/deploy/leave_record.py \\
         statistics log "$ROOT/proc/kcore" 2>errors''')
     return machine

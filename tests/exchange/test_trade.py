@@ -51,7 +51,7 @@ class Trader:
                  "passwd=PEREGRINE", f"symbols={','.join(SYMBOLS)}", f"http.port={self.page_port}",
                  f"rerequest.port={ports.free_port(ports.UDP)}", *SETTINGS, *more]
         self.log = tempfile.TemporaryFile("w+")         # a pipe that nobody reads could stop the program
-        self.process = subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=self.log, text=True,
+        self.process = subprocess.Popen([PROGRAM, "--all", *words], stdout=subprocess.PIPE, stderr=self.log, text=True,
                                         preexec_fn=lambda: die_with_parent(signal.SIGKILL))
         self.wait(bool)
 
@@ -217,8 +217,8 @@ def test_gg_names_each_order_that_a_dead_exchange_does_not_cancel(tmp_path):
     with game(tmp_path, "--rate", 400, settings=("key=12345678", f"control.port={port}")) as (_, exchange, trader):
         trader.wait(lambda page: page["pool.orders_open"] >= 2)
         exchange.kill()
-        done = subprocess.run([ROOT / "tools/gg", "127.0.0.1", "--key-file", key, "--port", port], timeout=WAIT_S,
-                              capture_output=True, text=True)
+        done = subprocess.run([ROOT / "tools/gg", "127.0.0.1", "--key-file", key, "--port", port, "--all"],
+                              timeout=WAIT_S, capture_output=True, text=True)
     order = r"^order \d+ is open: (?:buy|sell) \d+ (?:ACME|BOLT)     at \d+\.\d{4}$"
     named = re.findall(order, done.stderr, re.MULTILINE)
     assert done.returncode == 6 and len(named) == numbers_of(done.stdout)["pool.orders_open"] > 0, done.stderr

@@ -112,7 +112,7 @@ def running(*words, cpus=None):
     service, status, gg_port = ports.free_port(), ports.free_port(), ports.free_port(ports.UDP)
     options = [f"port={service}", f"http.port={status}", f"key={KEY}", f"control.port={gg_port}", "wait=sleep",
                "deadline=120", *words]
-    with subprocess.Popen([PROGRAM, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    with subprocess.Popen([PROGRAM, "--all", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           preexec_fn=cpus and (lambda: os.sched_setaffinity(0, cpus))) as program:
         program.start_log = ""
         for line in program.stderr:

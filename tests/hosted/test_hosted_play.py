@@ -37,7 +37,7 @@ WIDE = "n=1024 m=2^20*7^30,5^40*3^50,1099511627791*1099511627803,3^300"
 class Player:
     def __init__(self, words):
         self.file = tempfile.TemporaryFile()
-        self.process = subprocess.Popen([PROGRAM, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([PROGRAM, "--all", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=self.file, text=True)
         self.output = None
 
@@ -245,7 +245,7 @@ def test_gg_shows_the_statistics_and_ends_the_program():
             done = gg(*ask, "--key", "another long key", "--attempts", "1")
         assert done.returncode == 3 and "the key is another one" in done.stderr
         assert player.process.poll() is None
-        done = gg(*ask, "--key", "0x00112233445566778899", "--timeout", "10")
+        done = gg(*ask, "--key", "0x00112233445566778899", "--timeout", "10", "--all")
         assert done.returncode == 0 and "control.commands_gg 1\n" in done.stdout, done.stderr
         code, stats, log = player.finish()
         assert code == 0 and "leaving: gg" in log, log
@@ -278,7 +278,7 @@ def test_a_modulus_is_added_to_a_running_player(tmp_path):
             time.sleep(0.1)
         until_ns = time.time_ns() - 10**9
         assert gg(*ask, "--set", f"m+={contest_round.constants[1]}").returncode == 0      # there already: no harm
-        assert gg(*ask, "--status").stdout.count("player.moduli 2\n") == 1
+        assert gg(*ask, "--status", "--all").stdout.count("player.moduli 2\n") == 1
         assert gg(*ask).returncode == 0
         assert player.finish()[0] == 0
         lines = game.stop()

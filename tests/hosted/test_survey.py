@@ -68,7 +68,7 @@ def usable_variants(statistics):
 
 def test_survey_ends_by_itself_and_measures_all_rows_that_linux_allows():
     with udp_echo() as port:
-        statistics = run(f"echo=127.0.0.1:{port}", "wait=sleep")
+        statistics = run("--all", f"echo=127.0.0.1:{port}", "wait=sleep")
     variants = usable_variants(statistics)
     assert "matcher_scalar" in variants
     rows = check_rows(statistics, {"reading", "gap", "echo", "ring_to_ring", *variants})
@@ -77,9 +77,19 @@ def test_survey_ends_by_itself_and_measures_all_rows_that_linux_allows():
 
 
 def test_without_an_echo_the_round_trips_are_not_measured():
-    statistics = run()
+    statistics = run("--all")
     rows = check_rows(statistics, {"reading", "gap", *usable_variants(statistics)})
     assert {rows[name] for name in ("echo", "echo_asleep", "ring_to_ring")} == {"not measured: echo= is not given"}
+
+
+def test_the_table_at_the_end_has_a_row_for_each_histogram_that_is_not_empty():
+    facts, head, *rows = re.split(r"\n(?=\nmicro)|\n(?=survey\.\w+ +\d+ +\d)", run())
+    assert head.split() == "microseconds count average p50 p99 max".split() and ".count" not in facts
+    for row in rows:
+        name, _, *times = row.split()
+        average, p50, p99, longest = map(float, times)
+        assert 0 <= p50 <= p99 <= longest and 0 < average <= longest and f"{name.partition('.')[2]} " in facts, row
+    assert {"survey.reading", "survey.gap"} <= {row.split()[0] for row in rows}
 
 
 def test_words_of_other_programs_are_unknown():

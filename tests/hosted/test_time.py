@@ -36,7 +36,7 @@ class Server:
     def __exit__(self, kind, *_):
         if kind is None:
             done = subprocess.run([ROOT / "tools/gg", "127.0.0.1", "--port", str(self.control), "--key", KEY,
-                                   "--timeout", "20"], capture_output=True, text=True, timeout=PATIENCE_S)
+                                   "--timeout", "20", "--all"], capture_output=True, text=True, timeout=PATIENCE_S)
             assert done.returncode == 0 and "ntp.requests " in done.stdout, done.stderr
             assert "leaving: gg" in self.process.communicate(timeout=PATIENCE_S)[1]
         self.process.kill()

@@ -115,8 +115,8 @@ def check(exchange, status, gg_port):
     wanted = {"ouch.accepted": "2", "market.AAAA.long": "100", "market.AAAA.open_buy": "100", "pool.orders_open": "1"}
     while not wanted.items() <= page(status).items():
         time.sleep(0.05)
-    with subprocess.Popen([ROOT / "tools/gg", "127.0.0.1", "--port", str(gg_port), "--key", KEY, "--timeout", "20"],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as gg:
+    with subprocess.Popen([ROOT / "tools/gg", "127.0.0.1", "--port", str(gg_port), "--key", KEY, "--timeout", "20",
+                           "--all"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as gg:
         assert exchange.receive() == b"UX" + struct.pack(">II", 42, 0)
         exchange.respond(b"C", 42, struct.pack(">Ic", 100, b"U"))
         stdout, stderr = gg.communicate(timeout=PATIENCE_S)
@@ -132,7 +132,7 @@ def words_of(feed, exchange_port, status, gg_port, host="127.0.0.1"):
 def test_order_leaves_is_executed_and_the_open_one_is_cancelled_before_the_end():
     feed, status, gg_port = ports.free_port(ports.UDP), ports.free_port(), ports.free_port(ports.UDP)
     exchange = Exchange(("127.0.0.1", feed))
-    with subprocess.Popen([PROGRAM, *words_of(feed, exchange.port, status, gg_port), "wait=sleep"],
+    with subprocess.Popen([PROGRAM, "--all", *words_of(feed, exchange.port, status, gg_port), "wait=sleep"],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
         try:
             while "trade: running" not in (line := program.stderr.readline()):

@@ -27,7 +27,7 @@ def running(name, *words):
     words = ["make", f"PROGRAM={TUTORIAL / name}", f"BUILD={BUILD}", "program-linux", "program-test"]
     done = subprocess.run(words, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0 and "[  FAILED  ]" not in done.stdout, done.stdout + done.stderr
-    with subprocess.Popen([program, "wait=sleep", "deadline=60", *words], stdout=subprocess.PIPE,
+    with subprocess.Popen([program, "--all", "wait=sleep", "deadline=60", *words], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as process:
         assert any(f"{name}: running" in line for line in process.stderr)
         try:

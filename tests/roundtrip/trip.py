@@ -287,7 +287,7 @@ def boot_and_play(trip, game, config, more=()):
         playing = time.monotonic()
         trip.say("the kernel plays")
         trip.wait_for_game(game)
-        text = trip.peregrine("status", "--config", config)
+        text = trip.peregrine("status", "--config", config, "--all")
         need(statistic(text, "control.commands_status") > 0, "status does not show the statistics")
         text = trip.peregrine("gg", "--config", config, "--wait", BOOT_SECONDS)
         need("Linux is back" in text, "gg does not say that Linux is back")
@@ -311,7 +311,7 @@ def boot_and_play(trip, game, config, more=()):
              f"wrong {len(result['wrong'])}")
     need(len(result["offered"]) >= 10, "too few answers were offered for this to show anything")
     need(not result["missed"] and not result["wrong"], f"missed {result['missed'][:3]}, wrong {result['wrong'][:3]}")
-    text = trip.peregrine("record")
+    text = trip.peregrine("record", "--all")
     need("why it came back: gg (came back as ordered)" in text, "the record does not name the GG")
     need(statistic(text, "player.answers") == len(result["submitted"]) and statistic(text, "control.commands_gg") == 1,
          "the record's statistics are not those of this run")
@@ -337,7 +337,7 @@ def boot_a_trap(trip, game):
     need(f"rip {rip[1]}" in trip.guest.log, "the record's registers are not those of the dump")
     names = re.findall(r"^  #\d+ 0x[0-9a-f]+ (?:.* )?([a-z0-9_]+)$", text, re.MULTILINE)
     need(names[:2] == ["trap_null", "selftest_trap"] and "kernel_main" in names, f"the backtrace names {names}")
-    need(statistic(text, "player.answers") > 0, "the record shows no game")
+    need(statistic(trip.peregrine("record", "--all"), "player.answers") > 0, "the record shows no game")
 
 
 def boot_a_broken_kernel(trip):

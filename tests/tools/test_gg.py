@@ -121,7 +121,7 @@ def test_a_busy_machine_is_told_from_a_wrong_key(acts, key, code, said):
     with machine(key, acts) as port:
         done = gg("127.0.0.1", "--key", "12345678", "--status", "--port", port, "--timeout", "0.3")
     assert done.returncode == code and said in done.stderr, done.stderr
-    assert ("x 1" in done.stdout) == (code == 0)
+    assert (done.stdout == "x             1\n") == (code == 0)
 
 
 def test_a_key_on_the_command_line_is_warned_of_and_a_file_may_be_settings(tmp_path):
@@ -130,9 +130,29 @@ def test_a_key_on_the_command_line_is_warned_of_and_a_file_may_be_settings(tmp_p
         path.write_text(text)
         with machine(b"12345678", (0,)) as port:
             done = gg("127.0.0.1", "--key-file", str(path), "--status", "--port", port)
-            assert (done.returncode, done.stdout, done.stderr) == (0, "x 1\n", "")
+            assert (done.returncode, done.stdout, done.stderr) == (0, "x             1\n", "")
             done = gg("127.0.0.1", *KEY, "--status", "--port", port)
             assert done.returncode == 0 and "--key shows the key to all users" in done.stderr
+
+
+TIMES = ("answer.count %d\nanswer.mean_ns 1500\nanswer.p50_ns 1230\nanswer.p90_ns 2000\nanswer.p99_ns 20000\n"
+         "answer.p999_ns 1\nanswer.p9999_ns 1\nanswer.max_ns 1234567\n")
+SLOW = "slow.columns at_s total_ns\nslow.01 1.000000 5\n"
+HEAD = "\nmicroseconds                         count     average         p50         p99         max\n"
+ROW = "answer                                   3        1.50        1.23       20.00     1234.57\n"
+
+
+@pytest.mark.parametrize("text, table", [
+    ("build 1.0 a\n" + TIMES % 3 + "tcp.sent 10\ntcp.lost 0\ntcp.rx.bad 2\narp.asked 0\nudp.sent 10\n" + SLOW,
+     "build         1.0 a\ntcp           sent 10, rx.bad 2\nudp           sent 10\n" + HEAD + ROW),
+    (TIMES % 0 + "x.p50_ns 7\n", "x             p50_ns 7\n"), ("x 0\n", "\n"),
+    ("".join(f"tcp.name_{n:02} 1\n" for n in range(9)),
+     f"tcp           {', '.join(f'name_{n:02} 1' for n in range(8))},\n{'':14}name_08 1\n")],
+    ids=("all kinds", "no histogram", "nothing", "two lines"))
+def test_statistics_are_a_table_of_what_is_not_zero(text, table):
+    with machine(b"12345678", (0,), [text.encode()]) as port:
+        asking = ("127.0.0.1", *KEY, "--port", port, "--status")
+        assert (gg(*asking).stdout, gg(*asking, "--all").stdout) == (table, text)
 
 
 OPEN = "pool.trade_stopped %d\npool.orders_open %d\n"

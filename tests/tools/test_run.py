@@ -94,8 +94,8 @@ def test_the_log_is_shown_by_whole_lines_and_once(capsys):
     log.show()
     assert capsys.readouterr().out == "  | one\n  | two\n"
     Host.log = "one\ntwo\nthree\nfour\n[1.0] stats: x 1\nfive\n"
-    log.show_last(2)
-    log.show_last(2)
+    log.show(2)
+    log.show(2)
     assert capsys.readouterr().out == "  | four\n  | five\n"
 
 

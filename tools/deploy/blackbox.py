@@ -9,6 +9,7 @@ import struct
 import subprocess
 import zlib
 
+from . import statistics
 from .text import printable
 
 MAGIC = b"PEREGBOX"
@@ -100,8 +101,9 @@ def newest(regions):
     return best, reasons
 
 
-def describe(record, name=None):
-    """Describes the record as lines of text. `name` is a DebugFile or the like, or None."""
+def describe(record, name=None, everything=False):
+    """Describes the record as lines of text. `name` is a DebugFile or the like, or None. `everything`: all statistics,
+    not the table of those that are not 0."""
     lines = [f"why it came back: {printable(record.cause) or 'not said'} "
              f"({STATES.get(record.state, f'state {record.state}')})",
              f"after {record.uptime_ns / 1e9:.3f} s, record {record.sequence}, "
@@ -120,7 +122,9 @@ def describe(record, name=None):
     if blocks := blocks_of(record.frames):
         lines.append(f"frames: the last {len(blocks) - HEAD_BLOCKS} (--capture FILE writes them)")
     if record.statistics:
-        lines += ["statistics:"] + ["  " + line for line in printable(record.statistics).splitlines()]
+        text = printable(record.statistics)
+        text = text if everything else statistics.table(text)
+        lines += ["statistics:"] + ["  " + line for line in text.splitlines()]
     if record.log:
         lines += ["log:"] + ["  " + line for line in printable(record.log).splitlines()]
     return lines

@@ -7,7 +7,7 @@ import time
 from command_line import words_of
 from deploy import control
 
-from . import commands, preflight, programs, settings, state, ways
+from . import commands, preflight, programs, settings, state, statistics, ways
 from .commands import OK, REFUSED, REMOTE, SILENT, USAGE, Refused, say
 from .ssh import RemoteError
 from .text import printable
@@ -68,13 +68,18 @@ def client_from_config(host, options, **how):
 
 def status(host, options):
     text = client_from_config(host, options).status()
-    say(json.dumps(control.parse(text), indent=2) if options.json else text.rstrip("\n"))
+    say(json.dumps(control.parse(text), indent=2) if options.json else shown(text, options))
     return OK
 
 
-def slow_table(statistics):
+def shown(text, options):
+    """Returns statistics as `status` and `gg` print them. The commands that also call this have no --all."""
+    return text.rstrip("\n") if getattr(options, "all", False) else statistics.table(text)
+
+
+def slow_table(text):
     """Returns the lines `slow.*` as rows of words, the names of the columns first."""
-    rows = [line.split()[1:] for line in statistics.splitlines() if line.startswith("slow.")]
+    rows = [line.split()[1:] for line in text.splitlines() if line.startswith("slow.")]
     return rows if len(rows) > 1 and len({len(row) for row in rows}) == 1 else []
 
 
@@ -105,7 +110,7 @@ def capture(host, options):
 
 
 def record(host, options):
-    return commands.record(host, debug=options.debug)
+    return commands.record(host, debug=options.debug, everything=getattr(options, "all", False))
 
 
 @dataclasses.dataclass
@@ -196,7 +201,7 @@ def go(host, options, boot, report):
     if not first:
         return _after(host, options, before, report)
     say(f"the kernel answers at {client.where}, {time.monotonic() - begun:.0f} s after Linux was left")
-    _say_statistics(first)
+    say(shown(first, options))
     if options.no_follow:
         return OK
     position, code = 0, None
@@ -209,13 +214,6 @@ def go(host, options, boot, report):
         say(f"\nthe kernel runs on. peregrine status, log and gg {host.name} reach it")
         return OK
     return code
-
-
-def _say_statistics(text):
-    """Prints the statistics that are not zero; `status` has them all."""
-    for line in text.splitlines():
-        if not line.endswith(" 0"):
-            say("  " + line)
 
 
 def _wait_first_status(host, client, boot, seconds):
@@ -290,7 +288,7 @@ def gg(host, options):
         say(f"{host.name} is in Linux already")
     else:
         say("the kernel ends. Its last statistics:")
-        _say_statistics(text)
+        say(shown(text, options))
         client.wait_gone(30)
         if client.left_open:
             say(f"the exchange has not confirmed the cancellations:\n{client.left_open}")

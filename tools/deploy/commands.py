@@ -193,7 +193,7 @@ def fetch_regions(host, regions=()):
     return found
 
 
-def record(host, *, debug=None, regions=(), raw=None, capture=None):
+def record(host, *, debug=None, regions=(), raw=None, capture=None, everything=False):
     regions = fetch_regions(host, regions)
     if raw:
         write_private(raw, b"".join(regions))
@@ -205,7 +205,7 @@ def record(host, *, debug=None, regions=(), raw=None, capture=None):
         keep_frames(found, capture)
     alike = [best for best, _ in (blackbox.newest([region]) for region in regions) if best
              and best.sequence == found.sequence]
-    describe(found, debug)
+    describe(found, debug, everything)
     say(f"it stands in {len(alike)} of the {len(regions)} regions read")
     return OK
 
@@ -229,10 +229,11 @@ def keep_frames(found, path):
     say(f"{len(blocks) - blackbox.HEAD_BLOCKS} frames to {path}")
 
 
-def describe(found, debug):
-    """Prints a record, with source lines in its backtrace if the debug file of its build is there."""
+def describe(found, debug, everything=False):
+    """Prints a record, with source lines in its backtrace if the debug file of its build is there. `everything`: with
+    all statistics."""
     file, reason = blackbox.debug_file_of(found, debug) if debug and found.backtrace else (None, None)
-    for line in blackbox.describe(found, file):
+    for line in blackbox.describe(found, file, everything):
         say(line)
     if reason:
         say(f"the backtrace has no source lines: {reason} (--debug FILE names another)")

@@ -1,6 +1,10 @@
 """The guest's serial line, shown as it comes; and the reason of its end."""
 import re
 
+from deploy import statistics
+
+STATISTICS = "] stats: "
+
 
 def say(text=""):
     print(text, flush=True)
@@ -12,15 +16,9 @@ class Log:
     def __init__(self, host):
         self.host, self.shown = host, 0
 
-    def show(self):
-        """Prints new lines of the log, whole ones only, except statistics that are 0."""
-        for line in self.take():
-            if not re.search(r"\] stats: \S+ 0$", line):
-                say(f"  | {line}")
-
-    def show_last(self, count):
-        """Prints the last lines without the statistics, which the control channel has brought."""
-        for line in [line for line in self.take() if "] stats: " not in line][-count:]:
+    def show(self, count=0):
+        """Prints new lines of the log, whole ones only, without the statistics: all of them, or the last `count`."""
+        for line in [line for line in self.take() if STATISTICS not in line][-count:]:
             say(f"  | {line}")
 
     def take(self):
@@ -28,6 +26,15 @@ class Log:
         lines = self.host.log.split("\n")[:-1]
         new, self.shown = lines[self.shown:], len(lines)
         return new
+
+
+def shown_statistics(text, everything):
+    return text.rstrip("\n") if everything else statistics.table(text)
+
+
+def statistics_in(log):
+    """Returns the statistics that a machine logs at its end."""
+    return "".join(line.partition(STATISTICS)[2] + "\n" for line in log.splitlines() if STATISTICS in line)
 
 
 def end_of(text):

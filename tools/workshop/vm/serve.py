@@ -12,7 +12,7 @@ import tempfile
 import time
 
 from workshop.vm import machine, qemu, relay
-from workshop.vm.guest_log import Log, end_of, say
+from workshop.vm.guest_log import Log, end_of, say, shown_statistics, statistics_in
 
 SOCKETS = "PEREGRINE_RUN_SOCKETS"       # the sockets that were made before the namespace: kind:number:port ...
 ASK_S_MAX = 60
@@ -27,8 +27,8 @@ class Refused(Exception):
 class Program:
     """A program with its settings, on a machine."""
 
-    def __init__(self, name, setup, words):
-        self.name, self.setup = name, setup
+    def __init__(self, name, setup, words, all_statistics=False):
+        self.name, self.setup, self.all_statistics = name, setup, all_statistics
         self.image = qemu.BUILD / name / "peregrine.elf"
         given = dict(word.partition("=")[::2] for word in words)
         self.key = given.get("key") or "0x" + secrets.token_hex(32)
@@ -137,6 +137,8 @@ def run(program, make_log=Log):
             host.process.poll()
             text = host.log
             log.show()
+    if numbers := statistics_in(text):
+        say(shown_statistics(numbers, program.all_statistics))
     return verdict(program.name, text)
 
 
