@@ -24,8 +24,8 @@ def running(name, *words):
     """Builds and tests a program, and runs it while the block is played. Its statistics end up in the list."""
     clean = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
     program, statistics = BUILD / f"host/{name}-linux", []
-    words = ["make", f"PROGRAM={TUTORIAL / name}", f"BUILD={BUILD}", "program-linux", "program-test"]
-    done = subprocess.run(words, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=600)
+    command = ["make", f"PROGRAM={TUTORIAL / name}", f"BUILD={BUILD}", "program-linux", "program-test"]
+    done = subprocess.run(command, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0 and "[  FAILED  ]" not in done.stdout, done.stdout + done.stderr
     with subprocess.Popen([program, "--all", "wait=sleep", "deadline=60", *words], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as process:
