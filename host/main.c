@@ -165,6 +165,8 @@ int main(int argc, char **argv)
                                  : workers_start(service_settings.cpus, service_settings.wait == SERVICE_WAIT_SLEEP,
                                                  status_page_render);
     work_set_workers(workers);
+    if (service_settings.wait != SERVICE_WAIT_SLEEP)
+        sockets_spin();
     const struct start_platform platform = {
         .tsc_khz = platform_tsc_khz(), .has_helper = workers > 0, .now_ns = platform_now_ns, .random = platform_random
     };

@@ -29,9 +29,13 @@
 
 enum {
     EPOLL_EVENTS_MAX = 64,
-    /* Datagrams and new connections are asked for at every 16th poll and after a wait, before the streams: no stream is
-     * so busy that GG waits. After a datagram, more are asked for after the streams. */
+    /* Datagrams and new connections are asked for at every 16th poll and after a wait: no stream is so busy that GG
+     * waits. After a datagram, more are asked for at each poll for about a second: a market's feed is not kept
+     * waiting. Streams and datagrams then take turns. */
     UDP_EVERY_POLLS = 16,
+    UDP_EAGER_POLLS = 1 << 20,
+    UDP_BATCH = 16,    /* datagrams of a call */
+    BUSY_POLL_US = 50, /* more than 0: a call that does not wait polls once */
 };
 
 enum connection_state {
@@ -75,15 +79,32 @@ static struct {
     unsigned polls;
     uint32_t groups[TRANSPORT_GROUP_COUNT_MAX];
     int group_count;
-    bool datagrams_wait; /* perhaps: the last question found one */
+    unsigned udp_eager; /* polls that ask for datagrams, whatever their number */
+    bool streams_first; /* a batch of datagrams has come, and it is the streams' turn */
     struct transport_network network;
     uint8_t rx[TRANSPORT_DATA_BYTES_MAX];
 } sockets;
-static bool only_note_ports;
+/* The latest batch of a UDP socket, of which `next` have been reported. */
+static struct {
+    int next, count;
+    uint16_t port;
+    struct mmsghdr messages[UDP_BATCH];
+    struct datagram {
+        struct iovec data;
+        struct sockaddr_in from;
+        union {
+            struct cmsghdr head;
+            char bytes[CMSG_SPACE(sizeof(struct in_pktinfo))];
+        } control;
+        uint8_t bytes[TRANSPORT_DATAGRAM_BYTES_MAX];
+    } datagrams[UDP_BATCH];
+} batch;
+static bool only_note_ports, spins;
 
 #define SOCKETS_COUNTERS(X)                                                                                            \
     X(COUNT, rx_bytes), X(COUNT, rx_calls), X(COUNT, rx_empty), X(COUNT, tx_bytes), X(COUNT, tx_calls),                \
-        X(COUNT, tx_refused), X(COUNT, tx_parts), X(COUNT, waits), X(COUNT, udp_in), X(COUNT, udp_out)
+        X(COUNT, tx_refused), X(COUNT, tx_parts), X(COUNT, waits), X(COUNT, udp_in), X(COUNT, udp_out),                \
+        X(DROP_FRAME, udp_drop_length)
 static struct {
     uint64_t SOCKETS_COUNTERS(COUNTER_MEMBER);
 } counters;
@@ -91,6 +112,7 @@ static const struct counter_group counter_group = COUNTER_GROUP("sockets.", "Lin
                                                                 counters);
 
 void sockets_only_note_ports(void) { only_note_ports = true; }
+void sockets_spin(void) { spins = true; }
 
 void sockets_print_ports(void)
 {
@@ -111,12 +133,30 @@ static bool note_port(uint16_t *ports, int *count, uint16_t port)
     return true;
 }
 
+/* Makes the first messages of the batch ready for a call. */
+static void batch_prepare(int count)
+{
+    ASSERT(count >= 0 && count <= UDP_BATCH);
+    for (int i = 0; i < count; i++) {
+        struct datagram *d = &batch.datagrams[i];
+        d->data = (struct iovec){ d->bytes, sizeof d->bytes };
+        batch.messages[i].msg_hdr = (struct msghdr){ .msg_name = &d->from,
+                                                     .msg_namelen = sizeof d->from,
+                                                     .msg_iov = &d->data,
+                                                     .msg_iovlen = 1,
+                                                     .msg_control = &d->control,
+                                                     .msg_controllen = sizeof d->control };
+    }
+}
+
 bool transport_init(const struct transport_config *config, uint64_t now_ns)
 {
     ASSERT(config->mtu_bytes == 0 || config->mtu_bytes >= 576);
     (void)now_ns;
     memset(&sockets, 0, sizeof sockets);
     memset(&counters, 0, sizeof counters);
+    memset(&batch, 0, sizeof batch);
+    batch_prepare(UDP_BATCH);
     sockets.reported_closed = -1;
     sockets.connection_count = config->connection_count ? (int)config->connection_count
                                                         : TRANSPORT_CONNECTION_COUNT_MAX;
@@ -190,6 +230,16 @@ static void over(struct connection *c, enum transport_reason reason)
     c->reason = reason;
 }
 
+/* Has Linux poll the device when a socket has nothing, and not wait for its interrupt: socket(7). Linux refuses it to
+ * a program without CAP_NET_ADMIN. */
+static void busy_poll(int fd)
+{
+    const int us = BUSY_POLL_US, on = 1;
+    ASSERT(fd >= 0);
+    if (spins && setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &us, sizeof us) == 0)
+        setsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on, sizeof on);
+}
+
 /* Takes a free id for a socket and returns it; -1: none. The caller sets the state. */
 static int take_id(int fd)
 {
@@ -203,6 +253,7 @@ static int take_id(int fd)
             return -1;
         int one = 1;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        busy_poll(fd);
         memset(c, 0, offsetof(struct connection, pending));
         c->fd = fd;
         return id;
@@ -479,54 +530,60 @@ static bool poll_connection(int id, struct transport_event *event)
     return true;
 }
 
-/* Reads a datagram with the addresses of both ends. Returns its bytes; -1: there is none. */
-static ssize_t datagram_read(int fd, struct sockaddr_in *from, uint32_t *to_address)
+/* Reads a batch of datagrams with the addresses of both ends. Returns false if there is none. */
+static bool batch_read(int fd, uint16_t port)
 {
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof(struct in_pktinfo))];
-    } control;
-    struct iovec data = { sockets.rx, sizeof sockets.rx };
-    struct msghdr message = {
-        .msg_name = from,
-        .msg_namelen = sizeof *from,
-        .msg_iov = &data,
-        .msg_iovlen = 1,
-        .msg_control = &control,
-        .msg_controllen = sizeof control,
-    };
-    ssize_t got = recvmsg(fd, &message, 0);
-    if (got < 0)
-        return -1;
-    const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    ASSERT(head != NULL && head->cmsg_level == IPPROTO_IP && head->cmsg_type == IP_PKTINFO);
-    struct in_pktinfo info;
-    memcpy(&info, CMSG_DATA(head), sizeof info);
-    *to_address = ntohl(info.ipi_addr.s_addr);
-    return got;
+    ASSERT(batch.next == batch.count);
+    batch_prepare(batch.count);
+    const int count = recvmmsg(fd, batch.messages, UDP_BATCH, 0, NULL);
+    batch.next = 0;
+    batch.count = count > 0 ? count : 0;
+    batch.port = port;
+    return count > 0;
+}
+
+/* Reports the next datagram of the batch. Returns false if none is left. One that is longer than a frame's is dropped,
+ * as our own stack drops it. */
+static bool batch_report(struct transport_event *event)
+{
+    ASSERT(batch.next <= batch.count);
+    while (batch.next < batch.count) {
+        const struct datagram *d = &batch.datagrams[batch.next];
+        struct mmsghdr *message = &batch.messages[batch.next++];
+        if (message->msg_hdr.msg_flags & MSG_TRUNC) {
+            counters.udp_drop_length++;
+            continue;
+        }
+        const struct cmsghdr *head = CMSG_FIRSTHDR(&message->msg_hdr);
+        ASSERT(head != NULL && head->cmsg_level == IPPROTO_IP && head->cmsg_type == IP_PKTINFO);
+        struct in_pktinfo info;
+        memcpy(&info, CMSG_DATA(head), sizeof info);
+        counters.udp_in++;
+        *event = (struct transport_event){
+            .kind = TRANSPORT_DATAGRAM,
+            .to_address = ntohl(info.ipi_addr.s_addr),
+            .payload = { d->bytes, message->msg_len },
+            .address = ntohl(d->from.sin_addr.s_addr),
+            .peer_port = ntohs(d->from.sin_port),
+            .port = batch.port,
+        };
+        return true;
+    }
+    return false;
 }
 
 static bool poll_udp(struct transport_event *event)
 {
     ASSERT(sockets.udp_count <= TRANSPORT_UDP_PORT_COUNT_MAX);
     for (int i = 0; i < sockets.udp_count; i++) {
-        struct sockaddr_in from;
-        uint32_t to_address;
         int index = (sockets.udp_cursor + i) % sockets.udp_count;
-        ssize_t got = datagram_read(sockets.udp[index], &from, &to_address);
-        if (got < 0)
+        if (!batch_read(sockets.udp[index], sockets.udp_ports[index]))
             continue;
         sockets.udp_cursor = (index + 1) % sockets.udp_count;
-        counters.udp_in++;
-        *event = (struct transport_event){
-            .kind = TRANSPORT_DATAGRAM,
-            .to_address = to_address,
-            .payload = { sockets.rx, (size_t)got },
-            .address = ntohl(from.sin_addr.s_addr),
-            .peer_port = ntohs(from.sin_port),
-            .port = sockets.udp_ports[index],
-        };
-        return true;
+        sockets.udp_eager = UDP_EAGER_POLLS;
+        sockets.streams_first = true;
+        if (batch_report(event))
+            return true;
     }
     return false;
 }
@@ -577,12 +634,16 @@ bool transport_poll(uint64_t now_ns, struct transport_event *event)
     (void)now_ns;
     memset(event, 0, sizeof *event);
     sockets.reported_closed = -1;
-    if (sockets.polls++ % UDP_EVERY_POLLS == 0) {
+    if (batch_report(event))
+        return true;
+    const bool is_round = sockets.polls++ % UDP_EVERY_POLLS == 0, asks_udp = is_round || sockets.udp_eager > 0;
+    sockets.udp_eager -= sockets.udp_eager > 0;
+    if (is_round)
         accept_some();
-        sockets.datagrams_wait = poll_udp(event);
-        if (sockets.datagrams_wait)
-            return true;
-    }
+    const bool streams_first = sockets.streams_first;
+    sockets.streams_first = false;
+    if (asks_udp && !streams_first && poll_udp(event))
+        return true;
     for (int i = 0; i < sockets.connection_count; i++) {
         int id = (sockets.cursor + i) % sockets.connection_count;
         struct connection *c = connection_at(id);
@@ -596,8 +657,7 @@ bool transport_poll(uint64_t now_ns, struct transport_event *event)
     }
     if (sockets.epoll >= 0)
         notice_ready();
-    sockets.datagrams_wait = sockets.datagrams_wait && poll_udp(event);
-    return sockets.datagrams_wait;
+    return asks_udp && streams_first && poll_udp(event);
 }
 
 /* tcp(7): quick acknowledgements are not a lasting mode. An acknowledgement at once lets a sender with a small window
@@ -678,6 +738,7 @@ bool transport_udp_bind(uint16_t port)
     int on = 1, off = 0;
     setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
     setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof off);
+    busy_poll(fd);
     if (bind(fd, (struct sockaddr *)&at, sizeof at) != 0) {
         log_line("sockets: UDP port %u: %s", port, strerror(errno));
         close(fd);
@@ -731,7 +792,7 @@ void sockets_wait(uint64_t now_ns, uint64_t deadline_ns)
         fds[count++] = (struct pollfd){ .fd = sockets.listeners[i], .events = POLLIN };
     for (int i = 0; i < sockets.udp_count; i++)
         fds[count++] = (struct pollfd){ .fd = sockets.udp[i], .events = POLLIN };
-    if (deadline_ns <= now_ns)
+    if (deadline_ns <= now_ns || batch.next < batch.count)
         return;
     struct timespec pause = { .tv_sec = (time_t)((deadline_ns - now_ns) / NS_PER_S),
                               .tv_nsec = (long)((deadline_ns - now_ns) % NS_PER_S) };

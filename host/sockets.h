@@ -6,6 +6,10 @@
 /* Has ports noted and not bound, and nothing connected: nobody's port is taken. Call before transport_init. */
 void sockets_only_note_ports(void);
 
+/* Has Linux poll the device for each socket that is asked in vain: the program never sleeps. Call before
+ * transport_init. */
+void sockets_spin(void);
+
 /* Prints the ports that were noted, as `tcp 80` and `udp 18247`, a line each. */
 void sockets_print_ports(void);
 
