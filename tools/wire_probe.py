@@ -10,7 +10,8 @@
     tools/wire_probe.py --table 192.0.2.9:7                 the same of any echo, such as `make PROGRAM=echo` elsewhere
 
 The player `kernel` is the unikernel in QEMU. `guest` is the Linux player in a Linux guest in the same QEMU, and `linux`
-the Linux player on this host, without a virtual machine.
+the Linux player on this host, without a virtual machine. By vhost-user there is `tuned`, too: a guest whose Linux is
+set up for one program that polls its sockets. It trades, and nothing else.
 
 One player runs at a time, as they all spin; they take turns, so that what the machine does besides hits all of them.
 Prints a table and writes build/bench/wire.json, or half_rtt.json. Makes a network namespace: run it as root or where
@@ -143,7 +144,7 @@ def rows_of(delays, where):
 
 def probe_devices(names, count, turns, seed):
     load = os.getloadavg()[0]
-    if "guest" in names:
+    if any(name in vhost.LINUX for name in names):
         vhost.build_linux()
     kvm, finding = machine.probe_kvm()
     print(f"KVM: {finding}; load {load:.2f}", flush=True)

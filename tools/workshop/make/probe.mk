@@ -24,7 +24,7 @@ WIRE_NEEDS := $(VHOST_PROBE) $(addprefix $(BUILD)/,peregrine.elf other/peregrine
 	$(patsubst %,$(BUILD)/%/peregrine.elf,echo time digest trade) $(OTHER_ECHO_IMAGE) $(OTHER_TIME_IMAGE) \
 	$(OTHER_TRADE_IMAGE) $(LINUX_PROGRAMS)
 bench-wire: $(WIRE_NEEDS) ## the wire without QEMU's main loop: build/bench/wire.json
-	$(PY) tools/wire_probe.py --wire vhost-user own lwip guest
+	$(PY) tools/wire_probe.py --wire vhost-user own lwip guest tuned
 bench-half-rtt: $(WIRE_NEEDS) $(ECHO_PROBE) ## half round trips of echoes by payload: build/bench/half_rtt.json
 	$(PY) tools/wire_probe.py --table own lwip guest linux
 bench-load: $(LOAD) ## `peregrine bench` beside wrk; fails if they are more than 5 % apart

@@ -70,6 +70,7 @@ enum {
     FIRST_REQUESTS = 2,       /* the trader's login and its query, before it orders */
     SOUP_HEARTBEAT_BYTES = 3, /* the length 1 in two bytes, the type */
     WARM_UP_SHOTS = 20,
+    SLOW_GAP_MS = 50,   /* at the beginning: QEMU has yet to translate code */
     TRIES = 3,          /* a first frame may meet a neighbour, or a guest that starts */
     SERVE_TURNS = 4096, /* turns of the loop between two looks at QEMU's socket */
 };
@@ -697,7 +698,7 @@ static void play_one(const struct play *play, const char *name, long gap_ms, lon
 {
     static uint16_t number;
     for (long i = -WARM_UP_SHOTS; i < shots; i++) {
-        wait_ns((uint64_t)gap_ms * 1000000);
+        wait_ns((uint64_t)(i < -WARM_UP_SHOTS / 2 && gap_ms < SLOW_GAP_MS ? SLOW_GAP_MS : gap_ms) * 1000000);
         uint64_t time_ns = 0;
         for (int tries = i == -WARM_UP_SHOTS ? TRIES : 1; time_ns == 0; tries--) {
             if (tries == 0)

@@ -21,6 +21,11 @@ for module in {modules}; do [ ! -e /$module.ko ] || /bin/busybox insmod /$module
 /bin/busybox ip link set lo up
 /bin/busybox ip addr add {address}/{bits} dev eth0
 /bin/busybox ip link set eth0 up
+if /bin/busybox grep -q ' tuned ' /proc/cmdline; then
+    echo 50 > /proc/sys/net/core/busy_read
+    echo 50 > /proc/sys/net/core/busy_poll
+    /bin/busybox renice -n -20 -p $$
+fi
 /player $(/bin/busybox sed 's/.*peregrine: //' /proc/cmdline) > /dev/null 2>&1
 /bin/busybox poweroff -f
 """
@@ -83,6 +88,7 @@ def program_files(**programs):
 def build(player, initramfs_path=INITRAMFS):
     """Makes KERNEL and an initramfs: the guest runs `player` with what follows "peregrine: " on its command line.
 
+    `tuned` before that: all sockets poll the card (socket(7), SO_BUSY_POLL), and the program has the highest priority.
     The program's log goes nowhere: each line on the console would take the program's time."""
     tree = kernel_tree()
     files = program_files(player=player)
