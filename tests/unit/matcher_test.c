@@ -89,6 +89,14 @@ TEST(matcher_answers_once_if_three_probes_find_it)
         }
 }
 
+/* Plays a multiple of 8 p, and one of p alone whose last digit is even, too. */
+TEST(matcher_verifies_a_tail_of_several_digits)
+{
+    struct matcher *matcher = matcher_of(64, "837186056946786965637784952", NULL);
+    assert_string_equal(answers_of(matcher, "7837186056946786965637784952"), "837186056946786965637784952@28");
+    assert_string_equal(answers_of(matcher, "7209296514236696741409446238"), "");
+}
+
 TEST(matcher_answers_of_one_are_all_substrings)
 {
     assert_string_equal(answers_of(matcher_of(2, "1", NULL), "1023"), "1@1 10@2 2@3 23@4 3@4");

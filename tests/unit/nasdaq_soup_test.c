@@ -64,6 +64,15 @@ TEST(login_asks_for_the_first_message_of_any_session)
     assert_int_equal(soup_due(&soup, now_ns, packet), 0);
 }
 
+TEST(login_may_fill_each_field)
+{
+    uint8_t packet[SOUP_LOGIN_BYTES];
+    soup.user = "SIX456", soup.password = "TEN4567890", soup.next_sequence = UINT64_MAX;
+    memcpy(soup.session, "SESSION890", SOUP_SESSION_BYTES);
+    assert_int_equal(soup_due(&soup, now_ns, packet), SOUP_LOGIN_BYTES);
+    assert_memory_equal(packet + 2, "LSIX456TEN4567890SESSION89018446744073709551615", 47);
+}
+
 TEST(next_login_goes_on_where_the_session_was)
 {
     uint8_t packet[SOUP_LOGIN_BYTES];
@@ -121,6 +130,8 @@ TEST(malformed_packets_end_the_connection)
     assert_int_equal(take(soup_accepted(stream, "S1", 1), NULL, NULL), SOUP_MALFORMED); /* a second login */
     connect_again();
     log_in(1);
+    static const uint8_t longest[SOUP_PACKET_BYTES_MAX - 1];
+    assert_int_equal(take(soup_packet(stream, 'S', longest, sizeof longest), NULL, NULL), SOUP_MESSAGE);
     store_be16(stream, 0);
     assert_int_equal(take(3, NULL, NULL), SOUP_MALFORMED);
     connect_again();
