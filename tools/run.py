@@ -55,7 +55,7 @@ VARIABLES = {
     "ROUND": ("online", lambda v: v in rounds.ROUNDS or os.path.isfile(v),
               "online, onsite, qualification or a file that exists"),
     "SEED": ("1", lambda v: v != "", "any text: it decides the digits"),
-    "ALL": ("", ("", "1"), "1: all statistics at the end, a line each, and not the table of those that are not 0"),
+    "STATISTICS": ("table", ("table", "all"), "at the end: those that are not 0, or all, a line each"),
     "SETTINGS": ("", lambda v: True,
                  "further words of docs/settings.md for the kernel, such as 'cpus=2 http.port=8080'"),
 }
@@ -308,7 +308,8 @@ def run(values):
             log.show(LAST_WORDS)
             text = host.log
         result = outcome(game.stop(), USER)
-    say("\n---- the kernel's own statistics ----\n" + shown_statistics(numbers or "none\n", values["ALL"]))
+    say("\n---- the kernel's own statistics ----\n"
+        + shown_statistics(numbers or "none\n", values["STATISTICS"] == "all"))
     say("\n---- the board at the end ----\n" + final_board(result))
     wrong = failures(result, over, numbers, reset, text)
     for line in wrong[1:20]:
@@ -319,7 +320,8 @@ def run(values):
 
 
 def run_program(values):
-    program = serve.Program(values["PROGRAM"], setup_of(values), values["SETTINGS"].split(), values["ALL"])
+    program = serve.Program(values["PROGRAM"], setup_of(values), values["SETTINGS"].split(),
+                            values["STATISTICS"] == "all")
     if values["NET"] == "tap":
         if not os.environ.get(IN_NAMESPACE):
             serve.listen(program)
@@ -333,7 +335,7 @@ def read_words():
     rows = []
     for name, (default, allowed, what) in VARIABLES.items():
         choice = f"{', '.join(allowed)}: {what}" if isinstance(allowed, tuple) else what
-        rows.append(f"  {name:9} {choice}" + (f" ({default})" if default else ""))
+        rows.append(f"  {name:10} {choice}" + (f" ({default})" if default else ""))
     parser = argparse.ArgumentParser(description="Plays a game in QEMU: `make run` without the set-up and the build.",
                                      epilog="variables (and their defaults):\n" + "\n".join(rows),
                                      formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -19,7 +19,7 @@ from workshop.vm.game import outcome
     ({"NIC": "e1000"}, "NIC='e1000'"), ({"BOOT": "floppy"}, "BOOT='floppy'"), ({"STACK": "bsd"}, "STACK='bsd'"),
     ({"FIRMWARE": "uefi", "MEMORY": "64M"}, "MEMORY='64M'"),
     ({"FIRMWARE": "uefi", "BOOT": "kernel"}, "FIRMWARE='uefi'"), ({"BOOT": "microvm", "NIC": "modern"}, "NIC='modern'"),
-    ({"NIC": "mmio"}, "NIC='mmio'"), ({"ROUND": "finale"}, "ROUND='finale'"),
+    ({"NIC": "mmio"}, "NIC='mmio'"), ({"STATISTICS": "1"}, "STATISTICS='1'"), ({"ROUND": "finale"}, "ROUND='finale'"),
 ])
 def test_bad_values_are_quoted(variables, quoted):
     with pytest.raises(run.BadValue, match=quoted):
@@ -97,6 +97,12 @@ def test_the_log_is_shown_by_whole_lines_and_once(capsys):
     log.show(2)
     log.show(2)
     assert capsys.readouterr().out == "  | four\n  | five\n"
+
+
+def test_statistics_of_the_log_are_shown_as_a_table_or_whole():
+    text = guest_log.statistics_in("[1.0] up\n[2.0] stats: x.a 1\r\n[2.0] stats: x.b 0\n")
+    assert guest_log.shown_statistics(text, everything=False) == "x             a 1"
+    assert guest_log.shown_statistics(text, everything=True) == "x.a 1\nx.b 0"
 
 
 def test_defaults_follow_from_each_other():
