@@ -232,6 +232,12 @@ TEST(a_head_without_end_is_refused)
     for (int i = 0; i < 300 && answer(id)[0] == '\0'; i++)
         ask(id, "X: 0123456789\r\n");
     assert_non_null(strstr(answer(id), "431 "));
+    static char head[CONNECTION_HEAD_BYTES_MAX];
+    const int begun = snprintf(head, sizeof head, "POST /sha256 HTTP/1.1\r\nX: ");
+    memset(head + begun, 'a', sizeof head - 1 - (size_t)begun);
+    id = opened();
+    assert_string_equal(ask(id, head), "");
+    assert_non_null(strstr(ask(id, "a"), "431 ")); /* the 4096th byte */
 }
 
 TEST(a_head_of_more_than_4096_bytes_is_refused)

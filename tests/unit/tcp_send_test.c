@@ -1,4 +1,6 @@
 /* Rules of sending that no timeline of tests/wire can say: state from long ago, busy time, full buffers and queues. */
+#include "net/tcp/fast.h"
+#include "net/tcp/message.h"
 #include "tests/lib/tcp_fixture.h"
 
 /* Plays a small segment more than 2^31 bytes after the last one. */
@@ -10,6 +12,26 @@ TEST(nagle_forgets_the_small_segment_of_long_ago)
     peer_write(p, 10);
     EXPECT(p, PA, 1, 1, 10);
     peer_send(p, A, 1, 11, NULL, 0);
+}
+
+/* Sends a prepared message of exactly the MSS, and one that is a byte longer: in two segments, of which the first
+ * message, which is no small one, holds none back. */
+TEST(message_of_exactly_the_mss_leaves_in_one_segment)
+{
+    peer_connect(p, (struct offer){ 1000, -1, false, false });
+    struct tcp_connection *c = &p->stack->tcp.connections[p->id];
+    for (uint32_t bytes = 1000, at = 1; bytes <= 1001; at += bytes++) {
+        uint8_t *area = tcp_message(p->stack, c);
+        for (uint32_t i = 0; i < bytes; i++)
+            area[i] = peer_stack_pattern(at + i);
+        tcp_fast_prepare(p->stack, c, 0, 100);
+        assert_true(c->ready.on && tcp_message_send(p->stack, c, 0, bytes, p->now_ns));
+        peer_step(p);
+        EXPECT(p, bytes == 1000 ? PA : A, at, 1, 1000);
+    }
+    EXPECT(p, PA, 2001, 1, 1);
+    EXPECT_NUMBER("prepared", p->stack->ip.counters.tcp_tx_fast, 1);
+    peer_send(p, A, 1, 2002, NULL, 0);
 }
 
 static uint64_t busy_ms(void)
