@@ -14,8 +14,8 @@ TEST(nagle_forgets_the_small_segment_of_long_ago)
     peer_send(p, A, 1, 11, NULL, 0);
 }
 
-/* Sends a prepared message of exactly the MSS, and one that is a byte longer: in two segments, of which the first
- * message, which is no small one, holds none back. */
+/* Sends a prepared message of exactly the MSS, which is no small one: it holds none back. Then one that is a byte
+ * longer leaves in two segments. */
 TEST(message_of_exactly_the_mss_leaves_in_one_segment)
 {
     peer_connect(p, (struct offer){ 1000, -1, false, false });
