@@ -74,7 +74,7 @@ def blanked(text):
     assert sum(body["long"] is not None for body in bodies) == len(re.findall(r"^\{$", text, re.MULTILINE))
     for body in bodies:
         group = "long" if body["long"] is not None else "short"
-        if "(" not in body["head"] or re.search(r"_check\(", body["head"]):
+        if "(" not in body["head"] or re.search(r"_check(_state)?\(", body["head"]):
             continue
         out += [re.sub(r"[^\n]", " ", text[at:body.start(group)]), body[group]]
         at = body.end(group)
@@ -127,7 +127,8 @@ class Tree:
         for at, word in enumerate(command):
             if word.endswith(".a"):
                 command[at] = word[:-2] + "_thin.a"
-                subprocess.run(["ar", "qcsT", command[at], *self.commands[word][3:]], cwd=self.folder, check=True)
+                if not (self.folder / command[at]).exists():
+                    subprocess.run(["ar", "qcsT", command[at], *self.commands[word][3:]], cwd=self.folder, check=True)
         return command
 
     def passes(self, name, cpu_s):
@@ -214,6 +215,7 @@ def main():
     parser.add_argument("--seed", type=int, default=time.time_ns() // 1000 % 10**6, help="(a fresh one)")
     parser.add_argument("rooms", nargs="*", default=[room for room in ROOMS if room != "net/lwip"])
     options = parser.parse_args()
+    print(f"seed {options.seed}", flush=True)
     tree = Tree(BUILD / "mutants")
     rows, survivors = [], []
     for room in options.rooms:
