@@ -4,6 +4,7 @@
  *     bench_net ROW warm|cold|rested N   times N events and prints lines of
  *                                        NAME P50 P99 SAMPLES EVENTS in nanoseconds: the row, and the shares of
  *                                        burst-to-post; then `clock STEP READING`
+ *     bench_net ROW single N             warm, and each sample is one event: quantiles beyond p99 are of single events
  *     bench_net ROW count N              the same calls under `valgrind --tool=callgrind --collect-atstart=no`, which
  *                                        counts the instructions of the timed part, less the matcher's
  *
@@ -22,6 +23,9 @@
  *     trade          the trading program's turn begins, a datagram of one message in the used ring -> the order that
  *                    the message triggers is published (app/trade/)
  *     trade-bulk     40 datagrams of 36 messages in the ring -> all are in the book; the time of one message
+ *     trade-rate     64 symbols, 10^5 messages a second in datagrams of 10, by the real clock: the time from when a
+ *                    datagram is due until it is in the book. Then `lost`, the datagrams that did not come so far:
+ *                    the first that finds no room in the ring ends the row
  *     bulk           40 full segments in the ring -> all handed to the application and acknowledged (one idle call);
  *                    the device vouches
  *     bulk-sum       the same, and the stack sums them
@@ -570,10 +574,15 @@ static void answer(uint32_t (*write)(uint8_t *packets))
     deliver(frame, bench_peer_segment(peer, frame, packets, write(packets), (uint32_t)(now_ns / 1000000)));
 }
 
-static void trade_start(void)
+/* The real clock, which goes on from the virtual one. */
+static uint64_t real_from_ns, virtual_from_ns;
+static uint64_t real_ns(void) { return real_from_ns == 0 ? 0 : virtual_from_ns + clock_ns() - real_from_ns; }
+
+static void trade_start(bool by_rate)
 {
     enum { SETTLE_TURNS = 1200 }; /* the session is ready 100 ms after a response */
-    bench_trade_start(platform_tsc_khz(), seed, now_ns);
+    const uint32_t symbol_count = by_rate ? BOOK_SYMBOL_COUNT_MAX : 3;
+    bench_trade_start(platform_tsc_khz(), seed, symbol_count, by_rate ? real_ns : NULL, now_ns);
     trade_turns(30);
     answer(bench_trade_login);
     trade_turns(30);
@@ -581,7 +590,12 @@ static void trade_start(void)
     trade_turns(SETTLE_TURNS);
     feed(bench_trade_market);
     trade_turns(30);
-    for (int i = 0; i < BENCH_TRADE_RESTING_DATAGRAMS; i++) {
+    for (uint32_t i = 1; i < symbol_count; i++) {
+        uint8_t datagram[BENCH_TRADE_DATAGRAM_BYTES_MAX], frame[NETDEV_FRAME_BYTES_MAX];
+        deliver(frame, feed_frame(frame, datagram, bench_trade_symbol(datagram, i)));
+        trade_turns(1);
+    }
+    for (int i = 0; i < BENCH_TRADE_RESTING_DATAGRAMS && !by_rate; i++) {
         feed(bench_trade_resting);
         trade_turns(1);
     }
@@ -627,9 +641,47 @@ static uint64_t time_trade_bulk(bool cold)
     return cycles / (BULK_COUNT * BENCH_TRADE_BULK_MESSAGES);
 }
 
+/* Plays datagrams at their times, until one finds no room in the ring: a turn that takes long finds all that has come
+ * meanwhile. Returns the number of those that came into the book, and the time of each. */
+static size_t play_rate(uint64_t *late_ns, size_t count)
+{
+    enum { EACH_NS = 10000 * BENCH_TRADE_MIXED_MESSAGES }; /* 10^5 messages a second */
+    uint8_t datagram[BENCH_TRADE_DATAGRAM_BYTES_MAX], frame[NETDEV_FRAME_BYTES_MAX];
+    const uint64_t before = book_counters.messages, begin_ns = now_ns;
+    size_t sent = 0, taken = 0;
+    virtual_from_ns = now_ns;
+    real_from_ns = clock_ns();
+    while (taken < count) {
+        now_ns = real_ns();
+        for (; sent < count && begin_ns + sent * EACH_NS <= now_ns; sent++)
+            if (!virtio_model_receive(&model, frame, feed_frame(frame, datagram, bench_trade_mixed(datagram)),
+                                      received_flags))
+                return taken;
+        ASSERT(trade_turn(now_ns) == PROGRAM_ON);
+        wire_turn();
+        const uint64_t end_ns = real_ns(), in_book = (book_counters.messages - before) / BENCH_TRADE_MIXED_MESSAGES;
+        for (; taken < in_book; taken++)
+            late_ns[taken] = end_ns - begin_ns - taken * EACH_NS;
+    }
+    ASSERT(book_is_whole());
+    return taken;
+}
+
+static void rate_row(size_t count)
+{
+    uint64_t *late_ns = calloc(count, sizeof *late_ns);
+    ASSERT(late_ns != NULL);
+    const size_t taken = play_rate(late_ns, count), lost = count - taken;
+    qsort(late_ns, taken, sizeof *late_ns, compare);
+    printf("trade-rate %llu %llu %zu 1\n", (unsigned long long)late_ns[taken / 2],
+           (unsigned long long)late_ns[taken * 99 / 100], taken);
+    printf("lost %zu %zu %zu 1\n", lost, lost, count);
+    free(late_ns);
+}
+
 /* ---- Main ---- */
 
-enum row { SEGMENT_IN, ANSWER_OUT, BURST, BULK, TRADE, TRADE_BULK };
+enum row { SEGMENT_IN, ANSWER_OUT, BURST, BULK, TRADE, TRADE_BULK, TRADE_RATE };
 
 static uint64_t time_one(enum row row, bool cold, int connection)
 {
@@ -706,20 +758,17 @@ int main(int argc, char **argv)
         enum row row;
         bool sum;
     } rows[] = {
-        { "segment-in", SEGMENT_IN, false },
-        { "segment-in-sum", SEGMENT_IN, true },
-        { "answer-out", ANSWER_OUT, false },
-        { "burst-to-post", BURST, false },
-        { "trade", TRADE, false },
-        { "trade-bulk", TRADE_BULK, false },
-        { "bulk", BULK, false },
+        { "segment-in", SEGMENT_IN, false }, { "segment-in-sum", SEGMENT_IN, true },
+        { "answer-out", ANSWER_OUT, false }, { "burst-to-post", BURST, false },
+        { "trade", TRADE, false },           { "trade-bulk", TRADE_BULK, false },
+        { "trade-rate", TRADE_RATE, false }, { "bulk", BULK, false },
         { "bulk-sum", BULK, true },
     };
     size_t r = 0, count = argc == 4 ? (size_t)atol(argv[3]) : 0;
     while (argc == 4 && r < ARRAY_COUNT(rows) && strcmp(rows[r].name, argv[1]) != 0)
         r++;
     if (argc != 4 || r == ARRAY_COUNT(rows) || count == 0) {
-        fprintf(stderr, "usage: bench_net ROW warm|cold|rested|captured|count|count-captured N\n");
+        fprintf(stderr, "usage: bench_net ROW warm|cold|rested|single|captured|count|count-captured N\n");
         return 2;
     }
     enum row row = rows[r].row;
@@ -753,10 +802,16 @@ int main(int argc, char **argv)
     if (row == BURST) {
         bursts_draw(WARM_UP + 2 * count);
         player_start();
-    } else if (row == TRADE || row == TRADE_BULK) {
-        trade_start();
+    } else if (row == TRADE || row == TRADE_BULK || row == TRADE_RATE) {
+        trade_start(row == TRADE_RATE);
     } else {
         connection = open_connection(row == ANSWER_OUT ? SUBMIT_PORT : FEED_PORT);
+    }
+    const double ns = 1e6 / (double)platform_tsc_khz();
+    if (row == TRADE_RATE) {
+        rate_row(count);
+        printf("clock %.2f %.2f\n", (double)tsc_step_cycles * ns, timer_cost_cycles * ns);
+        return 0;
     }
     bool was_counting = timed.counting;
     timed.counting = false;
@@ -766,7 +821,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < count; i++)
         total[i] = time_one(row, cold, connection);
     touched_end();
-    print_quantiles(rows[r].name, total, count, cold || timed.counting);
+    const bool single = cold || timed.counting || strcmp(argv[2], "single") == 0;
+    print_quantiles(rows[r].name, total, count, single);
     timed.shares = row == BURST && !timed.counting;
     for (size_t i = 0; timed.shares && i < count; i++) {
         time_one(row, cold, connection);
@@ -781,7 +837,6 @@ int main(int argc, char **argv)
     }
     /* A rehearsal that the program refuses makes the next event slow: at most one in a hundred. */
     ASSERT(row != BURST || 100 * rehearsal_counters.refused_program <= rehearsal_counters.done);
-    double ns = 1e6 / (double)platform_tsc_khz();
     printf("clock %.2f %.2f\n", (double)tsc_step_cycles * ns, timer_cost_cycles * ns);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* The exchange of bench_net's rows trade and trade-bulk: the program of app/trade/ in a market that one message moves
- * to where its strategy orders. Knows frames' payloads; bench_net.c has the device and the wire. */
+/* The exchange of bench_net's rows trade, trade-bulk and trade-rate: the program of app/trade/ in a market that one
+ * message moves to where its strategy orders. Knows frames' payloads; bench_net.c has the device and the wire. */
 #pragma once
 
 #include <stdint.h>
@@ -10,11 +10,14 @@ enum {
     BENCH_TRADE_DATAGRAM_BYTES_MAX = 1472,
     BENCH_TRADE_BULK_MESSAGES = 36,       /* adds in a datagram of 1,388 bytes */
     BENCH_TRADE_RESTING_DATAGRAMS = 8000, /* 288,000 orders rest in the book */
+    BENCH_TRADE_MIXED_MESSAGES = 10,
 };
 
 /* Begins the program, whose link to the exchange is not up yet. Its secret and the references of orders follow from the
- * seed. */
-void bench_trade_start(uint64_t tsc_khz, uint64_t seed, uint64_t now_ns);
+ * seed. It trades the first of `symbol_count` symbols and keeps the books of all. `clock_ns`: NULL for one that stands
+ * still, so that no turn is over. */
+void bench_trade_start(uint64_t tsc_khz, uint64_t seed, uint32_t symbol_count, uint64_t (*clock_ns)(void),
+                       uint64_t now_ns);
 
 /* Writes the server's part of the session's start, and the market up to where a tick can move it. Each returns its
  * bytes. Deliver them in this order, with turns between them: the session lets 100 ms pass. */
@@ -35,6 +38,11 @@ uint32_t bench_trade_bulk(uint8_t *datagram);
 
 /* Writes the next of BENCH_TRADE_RESTING_DATAGRAMS, whose orders stay in the book. */
 uint32_t bench_trade_resting(uint8_t *datagram);
+
+/* Writes the datagram that begins the trading of another symbol. */
+uint32_t bench_trade_symbol(uint8_t *datagram, uint32_t symbol);
+/* Writes a datagram of BENCH_TRADE_MIXED_MESSAGES messages of all symbols, each an order or the deletion of one. */
+uint32_t bench_trade_mixed(uint8_t *datagram);
 
 /* Returns the orders that have left. */
 uint64_t bench_trade_orders(void);

@@ -17,7 +17,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BASELINE = HERE / "instructions.json"
-ROWS = ("segment-in", "segment-in-sum", "answer-out", "burst-to-post", "bulk", "bulk-sum")
+ROWS = ("segment-in", "segment-in-sum", "answer-out", "burst-to-post", "bulk", "bulk-sum", "trade", "trade-bulk")
 CAPTURED = ("segment-in", "answer-out", "burst-to-post", "bulk")       # counted again with capture=128
 STACKS = ("own", "lwip")
 COUNT = 200

@@ -154,8 +154,11 @@ FIRST_SCREEN = Table(tuple(SYSTEMS.values()), tuple((label, "us", *wire(protocol
     ("first answer after a pause: burst to POST", "burst"), ("echo over UDP", "udp"), ("echo over TCP", "tcp"))))
 TRADE = Table(("own stack", "lwIP"), (
     ("`trade warm`: a datagram in the ring to the order's frame", "ns", *net("trade")),
+    ("its p99.9 (p99.99)", "ns", *net("trade/single/tail")),
     ("`trade rested`: the same after 2 ms of rest", "ns", *net("trade/rested")),
-    ("`trade-bulk warm`: a message of 40 full datagrams", "ns", *net("trade-bulk"))))
+    ("`trade-bulk warm`: a message of 40 full datagrams", "ns", *net("trade-bulk")),
+    ("`trade-rate`: 64 symbols, 10^5 messages a second: a datagram to the book", "ns", *net("trade-rate")),
+    ("datagrams lost of these", "", *net("trade-rate/lost"))))
 QUOTED = {"README.md": ("first-screen", FIRST_SCREEN), "app/trade/README.md": ("trade", TRADE)}
 
 
