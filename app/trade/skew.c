@@ -49,11 +49,12 @@ static uint32_t price_of(const struct strategy_view *view, enum book_side side)
     if (s->fair == 0)
         return 0;
     if (side == BOOK_BUY) {
-        const int64_t price = (s->fair - lean - skew.spread) / TICK * TICK;
-        return price <= 0 ? 0 : price < best ? (uint32_t)price : (uint32_t)(best - TICK);
+        const int64_t wish = (s->fair - lean - skew.spread) / TICK * TICK, price = wish < best ? wish : best - TICK;
+        return price > 0 ? (uint32_t)price : 0;
     }
-    const int64_t price = (s->fair - lean + skew.spread + TICK - 1) / TICK * TICK;
-    return price > ITCH_PRICE_MAX ? 0 : price > best ? (uint32_t)price : (uint32_t)(best + TICK);
+    const int64_t wish = (s->fair - lean + skew.spread + TICK - 1) / TICK * TICK;
+    const int64_t price = wish > best ? wish : best + TICK;
+    return price <= ITCH_PRICE_MAX ? (uint32_t)price : 0;
 }
 
 static bool decide(struct strategy_view *view, enum book_side side, struct strategy_order *order)

@@ -73,6 +73,20 @@ TEST(skew_leans_against_its_position_and_rests)
     assert_wants(STRATEGY_CANCEL, BOOK_BUY, 0, 100);
 }
 
+TEST(skew_stands_nowhere_where_no_price_is_left)
+{
+    strategy_case(&strategy_skew, "skew.spread=0.0001 skew.lean=1");
+    own.position = -100; /* wants to buy far above the best offer: a cent below it */
+    strategy_market(50, 100, 100, 100);
+    assert_true(strategy_wants() && wanted_side == BOOK_SELL); /* below a cent there is none */
+    strategy_market(50, 100, 101, 100);
+    assert_wants(STRATEGY_ENTER, BOOK_BUY, 1, 100);
+    own.position = 100;
+    strategy_market(ITCH_PRICE_MAX - 50, 100, ITCH_PRICE_MAX - 10, 100);
+    own.own[BOOK_BUY].state = OUCH_SENT;
+    assert_false(strategy_wants());
+}
+
 TEST(strategies_never_exceed_their_position)
 {
     static const struct {
