@@ -13,7 +13,18 @@ void link_init(struct link *link, const char *name, const struct endpoint *to, c
     soup_init(&link->soup, user, password);
     link->connection = -1;
     link->name = name;
-    link->to = *to;
+    link->host_count = 1;
+    link->hosts[0].to = *to;
+    capture_note_login(to->address, to->port);
+}
+
+void link_add_host(struct link *link, const struct endpoint *to)
+{
+    ASSERT(link->host_count == 1 && link->connection < 0);
+    if (to->address == 0)
+        return;
+    link->host = link->host_count++; /* the first one is tried first */
+    link->hosts[link->host].to = *to;
     capture_note_login(to->address, to->port);
 }
 
@@ -22,19 +33,21 @@ void link_check(const struct link *link)
     soup_check(&link->soup);
     ASSERT(link->connection >= 0 || link->soup.state == SOUP_DOWN);
     ASSERT(link->soup.state != SOUP_DOWN || link->prepared == NULL);
+    ASSERT(link->host < link->host_count && link->host_count <= LINK_HOST_COUNT_MAX);
 }
 
-/* Forgets the connection, and lets a pause begin. Logs the failure, the first of a row alone. */
+/* Forgets the connection, and lets a pause of its host begin. Logs the failure, the first of a row alone. */
 static void lose(struct link *link, const char *why, uint64_t pause_ns, uint64_t now_ns)
 {
+    struct link_host *host = &link->hosts[link->host];
     ASSERT(link->connection >= 0);
-    if (link->wanted && !link->failure_logged)
-        log_line("%s %pI4h:%u: %s, retrying", link->name, &link->to.address, link->to.port, why);
-    link->failure_logged |= link->wanted;
+    if (link->wanted && !host->failure_logged)
+        log_line("%s %pI4h:%u: %s, retrying", link->name, &host->to.address, host->to.port, why);
+    host->failure_logged |= link->wanted;
     soup_closed(&link->soup);
     link->connection = -1;
     link->prepared = NULL;
-    link->retry_ns = now_ns + pause_ns;
+    host->retry_ns = now_ns + pause_ns;
 }
 
 /* Resets the connection, whose further events are nobody's. */
@@ -42,6 +55,12 @@ static void leave(struct link *link, const char *why, uint64_t pause_ns, uint64_
 {
     transport_abort(link->connection, now_ns);
     lose(link, why, pause_ns, now_ns);
+}
+
+void link_leave(struct link *link, const char *why, uint64_t now_ns)
+{
+    if (link->connection >= 0)
+        leave(link, why, LINK_RETRY_NS, now_ns);
 }
 
 void link_event(struct link *link, const struct transport_event *event, uint64_t now_ns)
@@ -73,9 +92,11 @@ enum soup_event link_next(struct link *link, struct bytes *message, uint64_t now
     ASSERT(link->connection >= 0);
     enum soup_event event = soup_next(&link->soup, message);
     if (event == SOUP_LOGGED_IN || event == SOUP_NEW_SESSION) {
-        link->failure_logged = false;
-        log_line("%s %pI4h:%u: logged in to session %.10s, next message %llu", link->name, &link->to.address,
-                 link->to.port, link->soup.session, (unsigned long long)link->soup.next_sequence);
+        struct link_host *host = &link->hosts[link->host];
+        link->home = link->host;
+        host->failure_logged = false;
+        log_line("%s %pI4h:%u: logged in to session %.10s, next message %llu", link->name, &host->to.address,
+                 host->to.port, link->soup.session, (unsigned long long)link->soup.next_sequence);
     } else if (event != SOUP_NOTHING && event != SOUP_MESSAGE) {
         leave(link, failures[event], event == SOUP_MALFORMED ? LINK_RETRY_NS : LINK_REFUSED_NS, now_ns);
         return SOUP_NOTHING;
@@ -110,22 +131,44 @@ bool link_send(struct link *link, const uint8_t *message, uint32_t bytes, uint64
     return send_packet(link, packet, SOUP_HEAD_BYTES + bytes, now_ns);
 }
 
+/* Connects to a host whose pause is over, to the other one first. */
+static void connect_to_next(struct link *link, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < link->host_count; i++) {
+        const uint32_t next = (link->host + 1 + i) % link->host_count;
+        struct link_host *host = &link->hosts[next];
+        if (now_ns < host->retry_ns)
+            continue;
+        ASSERT(link->connection < 0);
+        link->connection = transport_connect(host->to.address, host->to.port, now_ns);
+        link->host = next;
+        link->soup.keeps_session = next != link->home;
+        link->since_ns = now_ns;
+        host->retry_ns = now_ns + LINK_RETRY_NS;
+        return;
+    }
+}
+
+static bool is_silent(const struct link *link, uint64_t now_ns)
+{
+    ASSERT(link->soup.state != SOUP_DOWN);
+    return soup_is_silent(&link->soup, now_ns)
+           || (link->host_count > 1 && now_ns - link->soup.received_ns >= LINK_SILENCE_NS);
+}
+
 void link_poll(struct link *link, uint64_t now_ns)
 {
     uint8_t packet[SOUP_LOGIN_BYTES];
     link_check(link);
     if (link->connection < 0) {
-        if (!link->wanted || now_ns < link->retry_ns || !transport_network()->up)
-            return;
-        link->connection = transport_connect(link->to.address, link->to.port, now_ns);
-        link->since_ns = now_ns;
-        link->retry_ns = now_ns + LINK_RETRY_NS;
+        if (link->wanted && transport_network()->up)
+            connect_to_next(link, now_ns);
     } else if (!link->wanted) {
-        leave(link, "not wanted", LINK_RETRY_NS, now_ns);
+        leave(link, "not wanted", 0, now_ns);
     } else if (link->soup.state == SOUP_DOWN) {
         if (now_ns - link->since_ns >= LINK_CONNECT_NS)
             leave(link, "no answer to the connection request", LINK_RETRY_NS, now_ns);
-    } else if (soup_is_silent(&link->soup, now_ns)) {
+    } else if (is_silent(link, now_ns)) {
         leave(link, "silent", LINK_RETRY_NS, now_ns);
     } else {
         uint32_t bytes = soup_due(&link->soup, now_ns, packet);

@@ -122,8 +122,10 @@ static inline void announce(uint64_t sequence)
         return;
     bool had_gap = mold.next < mold.announced;
     mold.announced = sequence;
-    if (!had_gap && sequence > mold.next)
-        gap_began(false);
+    if (had_gap || sequence <= mold.next)
+        return;
+    mold.gap_ns = mold.now_ns;
+    gap_began(false);
 }
 
 /* Moves to the first missing message from `*from` on. Returns the number after the last one that is missing with it. */
@@ -139,9 +141,36 @@ static uint64_t hole_at(uint64_t *from)
     return mold.announced;
 }
 
-/* Begins to request all that is missing, for the first time or again. Returns false if that was in vain too often. */
+/* Returns true if no line that is heard has said by its latest datagram that a message is missing. */
+static bool lines_miss_nothing(uint64_t now_ns)
+{
+    ASSERT(mold_heard_ns() <= now_ns);
+    for (enum mold_line line = MOLD_A; line <= MOLD_B; line++)
+        if (mold.line_next[line] > mold.next && now_ns - mold.heard_ns[line] < mold.timeout_ns)
+            return false;
+    return true;
+}
+
+/* Ends a gap that has lasted, and that no line knows. Returns false if it is none of these. */
+NOT_HOT static bool end_stray_gap(uint64_t now_ns)
+{
+    if (now_ns - mold.gap_ns < MOLD_STRAY_NS || !lines_miss_nothing(now_ns))
+        return false;
+    ASSERT(mold.next < mold.announced);
+    mold_counters.strays++;
+    mold_counters.drop_sequence += mold.stored_count;
+    mold.stored_count = mold.retries = 0;
+    mold.announced = mold.next;
+    mold.request_ns = UINT64_MAX;
+    return true;
+}
+
+/* Begins to request all that is missing, for the first time or again. Returns false if nothing is, or if that was in
+ * vain too often. */
 static bool ask_from_the_beginning(uint64_t now_ns)
 {
+    if (end_stray_gap(now_ns))
+        return false;
     mold.asked = mold.next;
     mold.answered = mold.cut_at = 0;
     mold.retry_ns = now_ns + MOLD_RETRY_NS;
@@ -340,7 +369,7 @@ NOT_HOT bool mold_advance(void)
     bool filling = mold.retries > 0;
     mold.unsettled = false;
     mold.request_ns = UINT64_MAX;
-    if (mold.next < mold.announced)
+    if (mold.next < mold.announced && !end_stray_gap(mold.now_ns))
         gap_began(filling);
     return false;
 }
@@ -360,8 +389,12 @@ void mold_resume(uint64_t sequence, uint64_t now_ns)
     mold.now_ns = now_ns;
     mold.lost = false;
     mold.next = mold.asked = sequence;
+    mold.gap_ns = now_ns;
     mold.retries = 0;
     mold.announced = sequence;
+    /* The places are needed by what comes before the next mold_advance. */
+    while (mold.stored_count > 0 && stored_at(0)->sequence + stored_at(0)->count <= sequence)
+        store_remove_first();
     for (enum mold_line line = MOLD_A; line <= MOLD_B; line++)
         if (mold.line_next[line] > mold.announced)
             mold.announced = mold.line_next[line];

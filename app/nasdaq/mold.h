@@ -5,7 +5,9 @@
  * MOLD_STORE_COUNT. The gap waits `gap_wait_ns` for the other line. Then its messages are requested from the rerequest
  * server, by requests of MOLD_ASK_COUNT, for MOLD_WINDOW messages at the same time. One whose answer was overtaken is
  * sent again at once, and each MOLD_AGAIN_NS. All are after MOLD_RETRY_NS without progress. After MOLD_RETRIES_MAX of
- * these the gap is lost: only a snapshot helps. A gap that is longer than MOLD_GAP_MAX messages is lost at once.
+ * these the gap is lost: only a snapshot helps. A gap that is longer than MOLD_GAP_MAX messages is lost at once. If the
+ * latest datagram of each line says after MOLD_STRAY_NS that nothing is missing, there is no gap: the number of an
+ * earlier one was wrong.
  *
  *     for (bool due = mold_take(line, datagram, now_ns); due; due = mold_advance())
  *         while (mold_next(&message)) ...
@@ -51,6 +53,7 @@ enum {
 };
 #define MOLD_RETRY_NS (20 * NS_PER_MS)
 #define MOLD_AGAIN_NS (2 * NS_PER_MS) /* a request whose answer was overtaken */
+#define MOLD_STRAY_NS (100 * NS_PER_MS)
 
 /* Begins before the first datagram. `session`: the only one that is joined, padded with blanks; NULL: any. Then ours is
  * that of the first datagram, until it ends, is silent for `timeout_ns`, or brings no message for so long while another
@@ -118,13 +121,14 @@ bool mold_is_ahead(void);
 void mold_check(void);
 
 /* first_...: datagrams that brought messages first; sessions: joined after the first; missed_a, missed_b: messages
- * that this line has passed over. */
+ * that this line has passed over; strays: gaps that were none. */
 #define MOLD_COUNTERS(X)                                                                                               \
     X(DATAGRAMS, datagrams_a), X(DATAGRAMS, datagrams_b), X(COUNT, datagrams_rerequested), X(FIRST, first_a),          \
         X(FIRST, first_b), X(COUNT, first_rerequested), X(COUNT, messages), X(COUNT, heartbeats),                      \
         X(COUNT, duplicates), X(COUNT, gaps), X(COUNT, requests), X(ALERT, lost), X(MISSED, missed_a),                 \
-        X(MISSED, missed_b), X(COUNT, holds), X(COUNT, sessions), X(COUNT, stored), X(DROP_FRAME, drop_length),        \
-        X(DROP_FRAME, drop_session), X(DROP_FRAME, drop_sequence), X(DROP_FRAME, drop_store_full), X(ALERT, backwards)
+        X(MISSED, missed_b), X(ALERT, strays), X(COUNT, holds), X(COUNT, sessions), X(COUNT, stored),                  \
+        X(DROP_FRAME, drop_length), X(DROP_FRAME, drop_session), X(DROP_FRAME, drop_sequence),                         \
+        X(DROP_FRAME, drop_store_full), X(ALERT, backwards)
 extern struct mold_counters {
     uint64_t MOLD_COUNTERS(COUNTER_MEMBER);
 } mold_counters;

@@ -29,6 +29,7 @@ extern struct mold {
     uint64_t ends_at; /* the sequence number after the session's last message, when it is known */
     uint64_t line_next[MOLD_LINE_COUNT];
     uint64_t gap_wait_ns, request_ns; /* request_ns: while there is a gap, when to ask for it */
+    uint64_t gap_ns;                  /* since when messages are missing */
     uint64_t asked;                   /* all that is missing before this number has been requested */
     uint64_t retry_ns;                /* when that is requested again; 0: nothing has been requested */
     uint64_t answered;                /* the latest number of an answer that came before an earlier one */

@@ -115,13 +115,14 @@ static enum soup_event take_accepted(struct soup *soup, struct bytes body)
     return other ? SOUP_NEW_SESSION : SOUP_LOGGED_IN;
 }
 
-/* Takes a refusal of the login. If the server does not have the session any more, the next login asks for any. */
+/* Takes a refusal of the login. If the server does not have the session any more, the next login asks for any; not if
+ * it never had it. */
 static enum soup_event take_rejected(struct soup *soup, struct bytes body)
 {
     ASSERT(soup->state != SOUP_DOWN);
     bool session = body.count == 1 && body.data[0] == 'S';
     ++*(session ? &soup_counters.refused_session : &soup_counters.refused_user);
-    if (session) {
+    if (session && !soup->keeps_session) {
         soup_forget(soup);
         soup->lost_session = true;
     }

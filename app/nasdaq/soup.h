@@ -69,7 +69,8 @@ struct soup {
     char session[SOUP_SESSION_BYTES];
     uint64_t next_sequence; /* the next sequenced message's number */
     uint64_t received_ns, sent_ns;
-    bool lost_session; /* the server does not have our session any more */
+    bool lost_session;  /* the server does not have our session any more */
+    bool keeps_session; /* the owner's: the server is not the one that had our session */
     /* The server has sent a heartbeat, and no message since: all earlier messages have come. */
     bool idle;
     struct bytes input;    /* borrowed between soup_data and SOUP_NOTHING */

@@ -12,6 +12,8 @@
 
 static_assert((int)RISK_OPEN_MAX < (int)OUCH_ORDER_COUNT_MAX, "an order that risk.open= permits finds a place");
 
+#define ANSWER_NS NS_PER_S /* for a host's answer to a cancellation */
+
 struct strategy_view orders_views[BOOK_SYMBOL_COUNT_MAX];
 
 void orders_begin(void)
@@ -120,6 +122,7 @@ NOT_HOT static bool cancel(const struct ouch_order *own, uint64_t now_ns)
     ouch_write_cancel(message, own);
     if (!link_send(&trade.orders, message, sizeof message, now_ns))
         return false;
+    trade.asked_ns = trade.asked_ns != 0 ? trade.asked_ns : now_ns;
     audit_cancel(own->next_reference != 0 ? own->next_reference : own->reference);
     ouch_cancelled(own->reference);
     return true;
@@ -223,6 +226,17 @@ NOT_HOT void orders_consider_more(uint64_t now_ns)
             orders_consider(symbol, now_ns);
 }
 
+NOT_HOT void orders_watch_cancellations(uint64_t now_ns)
+{
+    ASSERT(trade.asked_ns <= now_ns);
+    if (ouch_heard_ns() > trade.asked_ns || ouch_levels.open == 0)
+        trade.asked_ns = 0;
+    if (trade.asked_ns == 0 || now_ns - trade.asked_ns < ANSWER_NS || trade_settings.orders[1].address == 0)
+        return;
+    trade.asked_ns = 0;
+    link_leave(&trade.orders, "it does not answer a cancellation", now_ns);
+}
+
 static bool is_foreign(const struct ouch_order *o) { return o->symbol == trade_settings.symbol_count; }
 
 NOT_HOT void orders_cancel(uint64_t now_ns)
@@ -296,7 +310,8 @@ void orders_take_responses(uint64_t now_ns)
             orders_watch_limits();
             continue;
         }
-        ouch_logged_in(event == SOUP_NEW_SESSION);
+        if (ouch_logged_in(event == SOUP_NEW_SESSION))
+            shown_begin_day();
         trade.settled = trade.settled && event == SOUP_LOGGED_IN;
         trade.query_due = true;
         trade.cancel_all |= (trade_settings.cancel_on_loss || trade.stopped) && ouch_levels.open > 0;
@@ -312,11 +327,11 @@ void orders_poll_session(uint64_t now_ns)
     bool all_came = trade.settled || trade.orders.soup.idle;
     if (!ouch_is_ready() && link_is_up(&trade.orders) && all_came && ouch_settle(now_ns)) {
         const struct ouch_order *o;
-        trade.cancel_all |= !trade.settled && trade_settings.cancel_on_start && ouch_levels.open > 0;
+        trade.cancel_all |= !trade.settled && (trade_settings.cancel_on_start || trade.stopped) && ouch_levels.open > 0;
         for (uint32_t at = 0; (o = ouch_next_open(&at)) != NULL;)
             if (is_foreign(o))
                 log_order(o, "is cancelled, as its symbol is not traded here");
-            else if (!trade.settled && trade_settings.cancel_on_start)
+            else if (!trade.settled && trade.cancel_all)
                 log_order(o, "is cancelled, as an earlier run has left it");
         trade.settled = true;
         log_line("orders: ready, %llu open, next reference %llu", (unsigned long long)ouch_levels.open,

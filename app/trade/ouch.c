@@ -26,6 +26,7 @@ void ouch_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count
     ouch_levels = (struct ouch_levels){ .open = 0, .sure = 1, .next_reference = 1 };
 }
 
+uint64_t ouch_heard_ns(void) { return ouch.response_ns; }
 const char *ouch_contradiction(void) { return ouch.contradiction; }
 
 HOT const struct ouch_symbol *ouch_symbol(uint32_t symbol)
@@ -234,16 +235,21 @@ void ouch_set_position(uint32_t symbol, int64_t shares)
 
 /* ---- sessions ---- */
 
-void ouch_logged_in(bool other_session)
+bool ouch_logged_in(bool other_session)
 {
     ouch_levels.ready = false;
     ouch.arrived_next = 0;
     for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++)
         ouch.orders[i].cancelling = ouch.orders[i].cancel_rejected = false; /* the request may have been lost */
-    if (other_session && ouch_levels.day_over && ouch_levels.open == 0) {   /* the next day's: positions stay */
+    const bool is_next_day = other_session && ouch_levels.day_over && ouch_levels.open == 0;
+    if (is_next_day) {
         memset(ouch.orders, 0, sizeof ouch.orders);
         memset(ouch.executions, 0, sizeof ouch.executions);
         ouch_levels.day_over = false;
+        for (uint32_t i = 0; i <= ouch.symbol_count; i++) {
+            ouch.symbols[i].cash = 0;
+            ouch.symbols[i].fills = 0;
+        }
         ouch_levels.next_reference = 1;
         ouch_counters.shares_ordered = 0;
         ouch_counters.sessions++;
@@ -251,6 +257,7 @@ void ouch_logged_in(bool other_session)
         ouch.contradiction = "the orders' session is another one";
         ouch_levels.sure = 0;
     }
+    return is_next_day;
 }
 
 bool ouch_settle(uint64_t now_ns)

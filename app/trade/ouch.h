@@ -106,11 +106,14 @@ bool ouch_is_whole(struct bytes response);
 int ouch_take(struct bytes response, uint64_t now_ns);
 
 /* Notes a login, to another session than before or not. Another one is believed after an end of day without open
- * orders. Nothing is ready until the account query has been answered and responses have paused. */
-void ouch_logged_in(bool other_session);
+ * orders. Nothing is ready until the account query has been answered and responses have paused. Returns true if the
+ * next day has begun: positions stay; cash, fills and references do not. */
+bool ouch_logged_in(bool other_session);
 /* Settles the fate of orders without a response, once all responses must have come. Returns true from then on. */
 bool ouch_settle(uint64_t now_ns);
 static inline bool ouch_is_ready(void);
+/* Returns when the latest response came; 0: none yet. */
+uint64_t ouch_heard_ns(void);
 /* Returns true from the exchange's event "end of day" on. */
 static inline bool ouch_day_is_over(void);
 /* Returns how the first response that was not believed contradicts our orders, a sentence; NULL: none did. */

@@ -68,7 +68,7 @@ extern struct trade {
     bool doubted;                              /* all books are rebuilt because a message contradicted them */
     uint8_t session[MOLD_SESSION_BYTES];       /* the feed's, as it was said */
     bool renews;                               /* the books are emptied for a new session of the feed */
-    bool heals;                                /* the snapshot is for the books alone that are set aside */
+    bool heals;                                /* books are set aside, and snapshots are for them alone */
     uint64_t heals_from;                       /* the feed's number after the snapshot; 0: not known yet */
     uint64_t heals_since_ns;                   /* when it came; the feed must reach it in feed.timeout */
     uint64_t ahead_since_ns;                   /* the books are ahead of the feed since then; 0: not */
@@ -80,12 +80,13 @@ extern struct trade {
         uint64_t ns[RISK_REPLACES_MAX]; /* when the latest replacements left */
     } replaces[BOOK_SYMBOL_COUNT_MAX];
     struct value {
-        int64_t shares;                  /* held before the session */
+        int64_t shares;                  /* held before the day */
         int64_t first_price, last_price; /* that were heard; 0: none */
     } values[BOOK_SYMBOL_COUNT_MAX];
     uint32_t rehearsed; /* the latest rehearsal's symbol */
     bool query_due;
     bool settled;        /* the orders' session has been ready since the start */
+    uint64_t asked_ns;   /* when a cancellation left that nothing has answered yet; 0: none */
     const char *trouble; /* the reason at the latest look why orders stay back; NULL: none */
     uint64_t leaving_ns, next_poll_ns, next_reconsider_ns, ns_per_cycle_32;
     struct trade_counters {
@@ -129,6 +130,8 @@ void shown_refresh(void);
 void shown_say_once(void);
 /* Returns the sum over all symbols, 2^61 at most. */
 int64_t shown_profit_of_day(void);
+/* Begins the profit of another day: positions count from the last price of the day before. */
+void shown_begin_day(void);
 
 /* ---- audit.c: each line begins with `order` and the order's reference ---- */
 
@@ -167,6 +170,8 @@ void orders_consider_more(uint64_t now_ns);
 /* Asks to cancel all live orders, or those of some symbols, as many as can leave now. Nothing is ordered until none is
  * left: a cancellation that the exchange rejects is asked for again. */
 void orders_cancel(uint64_t now_ns);
+/* Leaves a host that answers no cancellation for a second, if there is another one. */
+void orders_watch_cancellations(uint64_t now_ns);
 /* Takes what the exchange has sent over the orders' connection. */
 void orders_take_responses(uint64_t now_ns);
 /* Asks for the next reference after a login, and notes when all is known. After a start the exchange repeats the whole

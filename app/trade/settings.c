@@ -125,7 +125,10 @@ static const struct setting rows[] = {
     { "snapshot", SETTING_ENDPOINT, AT(snapshot), .unset = "none",
       .help =
           "the server of whole books (GLIMPSE), asked when a gap cannot be filled or a message contradicts the books" },
-    { "orders", SETTING_ENDPOINT, AT(orders), .required = true, .help = "where orders go (OUCH over SoupBinTCP)" },
+    { "orders", SETTING_ENDPOINT, AT(orders[0]), .required = true, .help = "where orders go (OUCH over SoupBinTCP)" },
+    { "orders.b", SETTING_ENDPOINT, AT(orders[1]), .unset = "none",
+      .help = "a second host of the same account and session, where the program logs in when the first is lost or does "
+              "not answer" },
     { "user", SETTING_TEXT, AT(user), .min = 1, .max = SOUP_USER_BYTES, .noun = "a name", .required = true,
       .help = "of the account, for orders and snapshots" },
     { "passwd", SETTING_TEXT, AT(password), .max = SOUP_PASSWORD_BYTES, .noun = "a word", .required = true,
@@ -175,6 +178,8 @@ static const struct setting rows[] = {
       .help = "cancel all orders when the feed is lost, and after the orders' session was lost" },
     { "cancel.on.start", SETTING_SWITCH, AT(cancel_on_start), .initial = "off",
       .help = "cancel the orders that an earlier run has left open before anything is ordered; off: they are kept" },
+    { "stopped", SETTING_SWITCH, AT(stopped), .initial = "off",
+      .help = "begin as after `gg --set stop`: cancel what is open, order nothing until `--set start`" },
     { "cancel.on.exit", SETTING_SWITCH, AT(cancel_on_exit), .initial = "on",
       .help = "cancel all orders before the program ends" },
 };

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "app/nasdaq/link.h"
 #include "app/nasdaq/mold.h"
 #include "app/nasdaq/soup.h"
 #include "app/trade/book.h"
@@ -24,7 +25,7 @@ struct trade_settings {
     struct endpoint feed[2];
     uint32_t source[2];                   /* the hosts that send the lines; 0: the first that is heard */
     char session[MOLD_SESSION_BYTES + 1]; /* the feed's; empty: any */
-    struct endpoint rerequest, snapshot, orders;
+    struct endpoint rerequest, snapshot, orders[LINK_HOST_COUNT_MAX];
     char user[SOUP_USER_BYTES + 1], password[SOUP_PASSWORD_BYTES + 1];
     uint32_t symbol_count;
     uint8_t symbols[BOOK_SYMBOL_COUNT_MAX][ITCH_STOCK_BYTES];
@@ -38,7 +39,7 @@ struct trade_settings {
     uint32_t rejects_max;
     uint32_t position_count;
     struct trade_position positions[BOOK_SYMBOL_COUNT_MAX]; /* before the session */
-    bool cancel_on_loss, cancel_on_exit, cancel_on_start;
+    bool cancel_on_loss, cancel_on_exit, cancel_on_start, stopped;
 };
 
 extern struct trade_settings trade_settings;

@@ -37,7 +37,7 @@ static const struct counter_metric market_metrics[SHOWN_VALUE_COUNT] = {
     MARKET(open_buy), MARKET(open_sell), MARKET(fills), MARKET(profit), MARKET(loss),
 };
 
-/* Returns the profit of a symbol since the session began, in units of 0.0001: cash, and the position at the last price
+/* Returns the profit of a symbol since the day began, in units of 0.0001: cash, and the position at the last price
  * that was heard. A snapshot or a broken trade may have taken that price out of the book. Shares that were held before
  * count from the first price on. Without any price shares have no value, and there is no profit. No product or sum
  * exceeds 63 bits: a price has 31, a position is cut to 30, and cash has 61. */
@@ -55,6 +55,15 @@ static int64_t profit_of(uint32_t symbol)
         return 0;
     const int64_t held = own->position > held_max ? held_max : own->position < -held_max ? -held_max : own->position;
     return own->cash + held * v->last_price - v->shares * v->first_price;
+}
+
+void shown_begin_day(void)
+{
+    ASSERT(trade_settings.symbol_count <= BOOK_SYMBOL_COUNT_MAX);
+    for (uint32_t i = 0; i < trade_settings.symbol_count; i++) {
+        trade.values[i].shares = ouch_symbol(i)->position;
+        trade.values[i].first_price = trade.values[i].last_price;
+    }
 }
 
 int64_t shown_profit_of_day(void)

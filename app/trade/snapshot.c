@@ -26,7 +26,7 @@ static struct {
 void snapshot_keep(struct bytes message)
 {
     const uint64_t number = mold_next_number() - 1;
-    if (!trade.snapshot.wanted && trade.heals_from == 0)
+    if (!trade.heals)
         return;
     if (kept.count == KEPT_COUNT_MAX) {
         trade.counters.drop_kept_full += !kept.full;
@@ -50,16 +50,16 @@ static void heal_end(bool is_whole)
     book_take_back(is_whole);
 }
 
-/* Takes messages of the feed that came during the load, once the feed has reached the snapshot. A number that the feed
- * does not reach is none. */
+/* Takes the messages of the feed that were kept, once the feed has reached the snapshot. A number that the feed does
+ * not reach is none. */
 static void heal_more(uint64_t now_ns)
 {
     ASSERT(trade.heals_from != 0);
-    if (kept.full || mold_next_number() < trade.heals_from) {
-        const bool is_late = now_ns - trade.heals_since_ns >= trade_settings.feed_timeout_ns;
-        trade.counters.drop_snapshot += is_late;
-        if (kept.full || is_late)
-            heal_end(false);
+    if (mold_next_number() < trade.heals_from) {
+        if (now_ns - trade.heals_since_ns < trade_settings.feed_timeout_ns)
+            return;
+        trade.counters.drop_snapshot++;
+        trade.heals_from = 0;
         return;
     }
     for (uint32_t i = 0; i < KEPT_SLICE && kept.taken < kept.count; i++) {
@@ -72,7 +72,7 @@ static void heal_more(uint64_t now_ns)
 }
 
 /* Ends a snapshot at the feed's message with which the books go on. It is loaded again after a malformed end, and if
- * messages between the snapshot and those that were kept are missing. */
+ * messages between the snapshot and those that were kept are missing: its server lags, and will have come to those. */
 static void done(struct bytes message, uint64_t now_ns)
 {
     const struct glimpse_end_wire *end = (const void *)message.data;
@@ -80,11 +80,12 @@ static void done(struct bytes message, uint64_t now_ns)
     ASSERT(trade.snapshot.wanted);
     trade.snapshot.wanted = false;
     if (message.count != sizeof *end
-        || !soup_read_number((struct bytes){ end->sequence, sizeof end->sequence }, &number)
-        || (trade.heals && number < kept.first)) {
+        || !soup_read_number((struct bytes){ end->sequence, sizeof end->sequence }, &number)) {
         trade.counters.drop_snapshot++;
-        if (trade.heals)
-            heal_end(false);
+    } else if (trade.heals && number < kept.first) {
+        trade.counters.drop_snapshot++;
+        log_line("trade: the snapshot ends %llu messages before those that are kept; a later one is loaded",
+                 (unsigned long long)(kept.first - number));
     } else if (trade.heals) {
         trade.heals_from = number;
         trade.heals_since_ns = now_ns;
@@ -106,8 +107,6 @@ void snapshot_take(uint64_t now_ns)
         if (event == SOUP_NEW_SESSION && trade.snapshot.wanted) { /* the first message is missing */
             trade.counters.drop_snapshot++;
             trade.snapshot.wanted = false;
-            if (trade.heals)
-                heal_end(false);
         }
         if (event != SOUP_MESSAGE || !trade.snapshot.wanted)
             continue;
@@ -122,7 +121,7 @@ void snapshot_take(uint64_t now_ns)
 
 bool snapshot_is_due(uint64_t now_ns)
 {
-    const bool heals = !book_is_whole() && book_doubts() != trade_all_symbols();
+    const bool heals = trade.heals || (!book_is_whole() && book_doubts() != trade_all_symbols());
     return (mold_is_lost() || heals) && trade_settings.snapshot.address != 0 && !trade.snapshot.wanted
            && trade.heals_from == 0 && trade.snapshot.connection < 0 && now_ns >= trade.snapshot_due_ns;
 }
@@ -172,7 +171,7 @@ void snapshot_poll(uint64_t now_ns)
     ASSERT(trade.heals || !link->wanted || mold_is_lost());
     if (link->wanted && link->connection < 0 && link->since_ns != 0)
         link->wanted = false; /* the connection broke: what it brought is not whole */
-    if (trade.heals && (mold_is_lost() || (!link->wanted && trade.heals_from == 0)))
+    if (trade.heals && (mold_is_lost() || (kept.full && !link->wanted)))
         heal_end(false);
     if (trade.heals_from != 0)
         heal_more(now_ns);
@@ -186,10 +185,12 @@ void snapshot_poll(uint64_t now_ns)
         trade.snapshot_wait_s = 1;
     trade.snapshot_due_ns = now_ns + trade.snapshot_wait_s * NS_PER_S;
     trade.snapshot_wait_s = min_u64(2 * trade.snapshot_wait_s, WAIT_S_MAX);
+    if (!trade.heals) { /* else all are kept for this snapshot, too */
+        kept.first = mold_next_number();
+        kept.count = kept.taken = 0;
+        kept.full = false;
+    }
     trade.heals = !mold_is_lost();
-    kept.first = mold_next_number();
-    kept.count = kept.taken = 0;
-    kept.full = false;
     soup_forget(&link->soup);
     link->wanted = true;
     link->since_ns = 0;

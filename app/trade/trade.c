@@ -66,13 +66,16 @@ const char *trade_init(const struct program_machine *machine, uint64_t now_ns)
     }
     memcpy(trade.source, s->source, sizeof trade.source);
     memset(&soup_counters, 0, sizeof soup_counters);
-    link_init(&trade.orders, "orders", &s->orders, s->user, s->password);
+    link_init(&trade.orders, "orders", &s->orders[0], s->user, s->password);
+    link_add_host(&trade.orders, &s->orders[1]);
     link_init(&trade.snapshot, "snapshot", &s->snapshot, s->user, s->password);
     trade.orders.wanted = true;
     trade.snapshot_wait_s = 1;
+    if (s->stopped)
+        orders_stop("the settings say so: stopped=on");
     shown_register();
     control_on_set(trade_set);
-    rehearsal_add_frame(TRANSPORT_REHEARSAL_SEGMENT, s->orders.port, (struct bytes){ NULL, 0 }, rehearse_order);
+    rehearsal_add_frame(TRANSPORT_REHEARSAL_SEGMENT, s->orders[0].port, (struct bytes){ NULL, 0 }, rehearse_order);
     rehearsal_add_work(rehearse_warm_up);
     for (uint32_t line = 0; line < 2; line++) {
         const struct endpoint *feed = &s->feed[line];
@@ -136,6 +139,7 @@ NOT_HOT static void poll_timers(uint64_t now_ns)
     trade.next_poll_ns = now_ns + POLL_NS;
     trace_work(TRACE_WORK_TIMERS);
     link_poll(&trade.orders, now_ns);
+    orders_watch_cancellations(now_ns);
     link_poll(&trade.snapshot, now_ns);
     orders_poll_session(now_ns);
     snapshot_watch_session(now_ns);

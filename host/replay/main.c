@@ -3,7 +3,8 @@
  * tools/servers/exchange/replay.py calls it.
  *
  * Each packet is a turn of the program at the packet's time. Between two packets there are the turns that the program
- * asks for. All times follow from the recording, so the same recording gives the same orders at any speed. */
+ * asks for; fewer while the market is quiet, unless the day's own orders are compared. All times follow from the
+ * recording, so the same recording gives the same orders at any speed. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -36,13 +37,15 @@
 enum {
     EXIT_DIFFERS = 1, /* this and any other failure */
     EXIT_SETTINGS = 2,
-    STEP_NS = 20 * NS_PER_US, /* between two turns of a program that has work */
-    BEGIN_NS = NS_PER_S,      /* the program's time of the first packet */
-    LOOKS = 1024,             /* turns between two looks at this machine's clock */
+    STEP_NS = 20 * NS_PER_US,        /* between two turns of a program that has work */
+    BEGIN_NS = NS_PER_S,             /* the program's time of the first packet */
+    QUIET_STEP_NS = 100 * NS_PER_MS, /* between two after QUIET_NS without a message of the market */
+    LOOKS = 1024,                    /* turns between two looks at this machine's clock */
     FILE_BYTES_MAX = 64 * 1024,
     LINE_COUNT_MAX = 8,
 };
 #define PROGRESS_NS (500 * NS_PER_MS)
+#define QUIET_NS    (10 * NS_PER_S)
 
 static struct settings settings;
 static volatile sig_atomic_t interrupted;
@@ -56,6 +59,7 @@ static struct {
     uint64_t clock_ns; /* within the turn: a message may have taken long */
     uint64_t first_ns, began_ns, progress_ns;
     uint64_t feed_next; /* number of the next message that the exchange sees */
+    uint64_t heard_ns;  /* when it saw the latest one */
     int orders;         /* the connection; -1: none yet */
     const char *failure;
     const uint64_t *profit, *loss; /* counters of the program */
@@ -144,7 +148,7 @@ static bool read_words(int argc, char **argv)
 
 void network_on_connect(int connection, uint32_t address, uint16_t port)
 {
-    const bool is_orders = address == trade_settings.orders.address && port == trade_settings.orders.port;
+    const bool is_orders = address == trade_settings.orders[0].address && port == trade_settings.orders[0].port;
     ASSERT(connection >= 0);
     if (is_orders)
         replay.orders = connection;
@@ -195,6 +199,7 @@ static void observe(struct bytes datagram)
         if (from > datagram.count || number < replay.feed_next)
             continue;
         replay.feed_next = number + 1;
+        replay.heard_ns = replay.now_ns;
         exchange_observe(message, replay.now_ns);
     }
 }
@@ -330,8 +335,11 @@ static void step(uint64_t due_ns)
     ASSERT(replay.clock_ns >= replay.now_ns);
     uint64_t next_ns = program.next_deadline_ns(replay.now_ns);
     next_ns = next_ns > replay.now_ns ? next_ns : replay.now_ns + STEP_NS;
-    if (!options.fills_recorded)
+    if (!options.fills_recorded) {
+        if (replay.now_ns - replay.heard_ns >= QUIET_NS)
+            next_ns = max_ns(next_ns, replay.now_ns + QUIET_STEP_NS);
         next_ns = min_ns(next_ns, exchange_next_ns());
+    }
     next_ns = min_ns(next_ns, due_ns);
     replay.now_ns = replay.clock_ns = max_ns(next_ns, replay.clock_ns);
     pace();

@@ -124,7 +124,7 @@ static const char *next_bytes(struct stream *s, const struct recording_packet *s
 
 void recorded_allow(void)
 {
-    const int connection = network_peer(trade_settings.orders.address, trade_settings.orders.port);
+    const int connection = network_peer(trade_settings.orders[0].address, trade_settings.orders[0].port);
     ASSERT(connection >= 0);
     network_allow(connection, waiting.allowed);
     waiting.allowed = 0;
@@ -132,7 +132,7 @@ void recorded_allow(void)
 
 bool recorded_concerns(const struct recording_packet *segment, bool *is_ours)
 {
-    const struct endpoint *servers[] = { &trade_settings.orders, &trade_settings.snapshot };
+    const struct endpoint *servers[] = { &trade_settings.orders[0], &trade_settings.snapshot };
     for (size_t i = 0; i < ARRAY_COUNT(servers); i++) {
         ASSERT(servers[i]->address == 0 || servers[i]->port != 0);
         *is_ours = segment->to == servers[i]->address && segment->to_port == servers[i]->port;
@@ -151,7 +151,7 @@ const char *recorded_take(const struct recording_packet *segment, uint64_t time_
     const int connection = is_ours ? network_peer(segment->to, segment->to_port)
                                    : network_peer(segment->from, segment->from_port);
     ASSERT(connection >= 0);
-    const bool is_orders = connection == network_peer(trade_settings.orders.address, trade_settings.orders.port);
+    const bool is_orders = connection == network_peer(trade_settings.orders[0].address, trade_settings.orders[0].port);
     struct stream *s = is_ours ? &ours[connection] : &theirs[connection];
     if (segment->flags & RECORDING_SYN) {
         *s = (struct stream){ .began = true, .next = segment->sequence + 1 };

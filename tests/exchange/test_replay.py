@@ -147,6 +147,13 @@ def test_a_day_is_the_same_in_files_of_all_kinds(tmp_path, content, words):
     assert "<td>AAAA</td><td></td><td>69</td><td>2</td>" in page
 
 
+def test_hours_without_a_message_take_little_time(tmp_path):
+    later = 10 * 3600 * 1000
+    document = play(tmp_path, [*QUEUE[:-1], message_of(f"{later} A 4 S 9 100.00")], BUYS)
+    assert [event["time"] for event in document["events"] if event["event"] == "fill"][-1] == NOON + (later + 1) * MS
+    assert document["statistics"]["trade.turns"] < 10**6
+
+
 def test_a_file_may_have_a_name_that_is_no_text(tmp_path):
     status, said, _ = run(tmp_path, file_of(QUEUE), "symbols=AAAA", *BUYS.split(), name=os.fsdecode(b"\xff<b>"))
     assert status == 0 and "<b>" not in (tmp_path / "out.html").read_text(), said

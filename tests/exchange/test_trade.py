@@ -7,9 +7,11 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import struct
 import subprocess
 import tempfile
+import threading
 import time
 
 import pytest
@@ -51,8 +53,9 @@ class Trader:
                  "passwd=PEREGRINE", f"symbols={','.join(SYMBOLS)}", f"http.port={self.page_port}",
                  f"rerequest.port={ports.free_port(ports.UDP)}", *SETTINGS, *more]
         self.log = tempfile.TemporaryFile("w+")         # a pipe that nobody reads could stop the program
-        self.process = subprocess.Popen([PROGRAM, "--all", *words], stdout=subprocess.PIPE, stderr=self.log, text=True,
-                                        preexec_fn=lambda: die_with_parent(signal.SIGKILL))
+        latest = {word.partition("=")[0]: word for word in words}        # a later word wins
+        self.process = subprocess.Popen([PROGRAM, "--all", *latest.values()], stdout=subprocess.PIPE, stderr=self.log,
+                                        text=True, preexec_fn=lambda: die_with_parent(signal.SIGKILL))
         self.wait(bool)
 
     def page(self):
@@ -152,14 +155,15 @@ def check_the_end(exchange, trader):
 
 
 @contextlib.contextmanager
-def game(tmp_path, *words, settings=()):
+def game(tmp_path, *words, settings=(), starts=True):
     lines = FixedLines()
     exchange = Running(lines, "--symbols", ",".join(SYMBOLS), "--preopen", 0.5, "--journal", tmp_path / "journal",
                        *words)
     with contextlib.ExitStack() as stack:
         stack.callback(exchange.close)
-        trader = Trader(lines, exchange, *settings)
-        stack.callback(trader.close)
+        trader = Trader(lines, exchange, *settings) if starts else None
+        if trader:
+            stack.callback(trader.close)
         yield lines, exchange, trader
 
 
@@ -222,6 +226,50 @@ def test_gg_names_each_order_that_a_dead_exchange_does_not_cancel(tmp_path):
     order = r"^order \d+ is open: (?:buy|sell) \d+ (?:ACME|BOLT)     at \d+\.\d{4}$"
     named = re.findall(order, done.stderr, re.MULTILINE)
     assert done.returncode == 6 and len(named) == numbers_of(done.stdout)["pool.orders_open"] > 0, done.stderr
+
+
+class Relay:
+    """A host in front of another one, until it is cut: then its connections are reset and it listens no more."""
+
+    def __init__(self, to):
+        self.to, self.server, self.sockets = to, socket.create_server(("127.0.0.1", 0)), []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                pair = self.server.accept()[0], socket.create_connection(self.to, timeout=WAIT_S)
+                self.sockets += pair
+                for ends in (pair, pair[::-1]):
+                    threading.Thread(target=self._carry, args=ends, daemon=True).start()
+
+    @staticmethod
+    def _carry(here, there):
+        with contextlib.suppress(OSError):
+            while data := here.recv(1 << 16):
+                there.sendall(data)
+
+    def cut(self):
+        for sock in (self.server, *self.sockets):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+
+def test_the_second_host_takes_over_when_the_first_is_cut(tmp_path):
+    with game(tmp_path, "--rate", 400, starts=False) as (lines, exchange, _):
+        relay = Relay(exchange.addresses["orders"])
+        here, there = relay.server.getsockname(), exchange.addresses["orders"]
+        trader = Trader(lines, exchange, "orders=%s:%d" % here, "orders.b=%s:%d" % there)
+        try:
+            trader.wait(executed(10))
+            relay.cut()
+            count = trader.page()["ouch.executed"]
+            page = trader.wait(executed(count + 10))
+            assert page["soup.logins"] == 2 and page["soup.new_sessions"] == 0
+            check_the_end(exchange, trader)
+        finally:
+            trader.close()
 
 
 def test_an_exchange_that_is_killed_goes_on_with_the_same_positions(tmp_path):

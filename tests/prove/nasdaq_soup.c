@@ -18,6 +18,7 @@ static void begin(enum soup_state state)
     prove_any(soup.session, sizeof soup.session);
     soup.next_sequence = prove_number(1, INT64_MAX);
     soup.lost_session = prove_number(0, 1);
+    soup.keeps_session = prove_number(0, 1);
     soup.idle = prove_number(0, 1);
 }
 

@@ -55,7 +55,7 @@ def test_the_manual_page_has_each_option_and_exit_code():
     page = (GG.parents[1] / "docs/gg.1").read_text().replace("\\-", "-")
     options = set(re.findall(r"--[a-z-]+", gg("--help").stdout)) - {"--help"}
     assert len(options) >= 8 and all(option in page for option in options)
-    assert all(f"\n{code}: " in page for code in range(6))
+    assert all(f"\n{code}: " in page for code in range(8))
 
 
 @contextlib.contextmanager
@@ -167,6 +167,23 @@ def test_a_setting_is_confirmed_in_a_sentence(word, texts, said):
         done = gg("127.0.0.1", *KEY, "--port", port, "--set", word)
         assert (done.returncode, done.stdout) == (0, f"127.0.0.1, UDP port {port}: {said}\n")
         assert gg("127.0.0.1", *KEY, "--port", port, "--set", word, "--all").stdout == texts[-1]
+
+
+def test_a_stop_is_kept_in_the_settings_once(tmp_path):
+    path = tmp_path / "trade.conf"
+    with machine(b"12345678", (0,), (b"pool.trade_stopped 1\npool.orders_open 0\n",)) as port:
+        def stop(text, *more):
+            path.write_text(text)
+            return gg("127.0.0.1", "--key-file", str(path), "--port", port, "--set", *more)
+
+        for text in ("key=12345678", "key=12345678\nstopped=on\n"):
+            done = stop(text, "stop", "--keep")
+            assert done.returncode == 0 and f"{path}: has stopped=on" in done.stdout, done.stderr
+            assert path.read_text() == "key=12345678\nstopped=on\n"
+        done = stop("key=12345678 stopped=off", "stop", "--keep")
+        assert (done.returncode, "has stopped=off" in done.stderr) == (7, True) and "stopped, 0" in done.stdout
+        assert stop("key=12345678", "start", "--keep").returncode == 2      # nothing is sent
+        assert stop("12345678\n", "stop", "--keep").returncode == 2         # a key alone: no settings
 
 
 TOOLS = pytest.mark.parametrize("words", [[GG, "--key-file"], [GG.with_name("peregrine"), "status", "--config"]])

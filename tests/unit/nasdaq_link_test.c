@@ -7,7 +7,7 @@
 #include "tests/lib/test.h"
 #include "tests/lib/trade_messages.h"
 
-static const struct endpoint server = { 0x0a000001, 4000 };
+static const struct endpoint server = { 0x0a000001, 4000 }, standby = { 0x0a000002, 4000 };
 static struct link link_;
 static uint64_t now_ns, log_at;
 static uint8_t packet[64];
@@ -151,4 +151,45 @@ TEST(message_that_cannot_leave_is_refused)
     fake.network.up = false;
     pass(0);
     assert_int_equal(fake.connect_count, 1);
+}
+
+/* Waits for a connection to a host, and lets it come up. Returns the session that is asked for. */
+static const char *session_asked_at(const struct endpoint *host)
+{
+    pass(0);
+    assert_int_equal(connection()->address, host->address);
+    fake_connected(link_.connection);
+    pass(0);
+    return connection()->sent + SOUP_HEAD_BYTES + SOUP_USER_BYTES + SOUP_PASSWORD_BYTES;
+}
+
+static void refuse_session(void)
+{
+    fake_data(link_.connection, packet, soup_packet(packet, 'J', "S", 1));
+    pass(0);
+}
+
+TEST(second_host_takes_over_and_makes_us_forget_no_session_that_it_never_had)
+{
+    link_add_host(&link_, &standby);
+    log_in();
+    assert_int_equal(connection()->address, server.address);
+    pass(LINK_SILENCE_NS - 1);
+    assert_int_equal(connection()->address, server.address);
+    pass(1);
+    assert_memory_equal(session_asked_at(&standby), "S1        ", SOUP_SESSION_BYTES);
+    refuse_session();
+    pass(LINK_RETRY_NS);
+    assert_memory_equal(session_asked_at(&server), "S1        ", SOUP_SESSION_BYTES);
+    refuse_session();
+    pass(LINK_REFUSED_NS - 1);
+    assert_memory_equal(session_asked_at(&standby), "          ", SOUP_SESSION_BYTES);
+    fake_data(link_.connection, packet, soup_accepted(packet, "S2", 1));
+    assert_int_equal(pass(0), SOUP_NEW_SESSION);
+    fake_closed(link_.connection, TRANSPORT_RESET);
+    pass(1);
+    assert_memory_equal(session_asked_at(&server), "S2        ", SOUP_SESSION_BYTES);
+    link_leave(&link_, "told so", now_ns);
+    pass(LINK_RETRY_NS);
+    assert_memory_equal(session_asked_at(&standby), "S2        ", SOUP_SESSION_BYTES);
 }

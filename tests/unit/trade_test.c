@@ -1039,6 +1039,43 @@ TEST(stopped_program_cancels_again_after_a_lost_session)
     assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
 }
 
+/* The first host is cut, or answers no cancellation: at the operator's stop, and on the way home. */
+TEST(second_host_is_asked_to_cancel_what_the_first_does_not)
+{
+    for (int row = 0; row < 3; row++) {
+        start_ready("strategy=take take.buy=100 orders.b=10.0.2.3:5005");
+        trigger(10);
+        respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+        const uint64_t since_ns = now_ns;
+        if (row == 0)
+            fake_closed(orders, TRANSPORT_RESET);
+        else if (row == 1)
+            trade_set(text_of("stop"));
+        else
+            service_leave();
+        pass(row == 0 ? NS_PER_MS : NS_PER_S + 5 * NS_PER_MS);
+        log_in("S1", 2);
+        assert_int_equal(fake.connections[orders].address, EXCHANGE + 1);
+        assert_memory_equal(fake.connections[orders].sent + 3, "USER  PW        S1                           3", 46);
+        pass(OUCH_QUIET_NS + 5 * NS_PER_MS);
+        assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+        assert_in_range(now_ns - since_ns, 0, (row > 0) * NS_PER_S + 200 * NS_PER_MS);
+        respond(ouch_decrement(m, 1, 100));
+        pass(2 * NS_PER_MS);
+        assert_int_equal(counter("trade.orders"), row == 0 ? 2 : 1); /* the program trades on there */
+        assert_int_equal(verdict, row == 2 ? PROGRAM_GG : PROGRAM_ON);
+    }
+}
+
+TEST(only_host_is_not_left_because_it_does_not_answer)
+{
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    trade_set(text_of("stop"));
+    pass(2 * NS_PER_S);
+    assert_false(fake.connections[orders].aborted_by_us);
+}
+
 TEST(fresh_start_is_ready_when_the_server_is_idle_behind_the_replay)
 {
     start("strategy=take take.buy=100 cancel.on.loss=off");
@@ -1099,6 +1136,29 @@ TEST(orders_that_an_earlier_run_has_left_are_cancelled_first)
     respond(ouch_decrement(m, 1, 100));
     pass(5 * NS_PER_MS);
     trigger(10);
+    assert_int_equal(counter("trade.orders"), 1);
+}
+
+TEST(program_that_starts_stopped_cancels_what_is_open_and_orders_nothing)
+{
+    uint64_t at = log_end();
+    start("strategy=take take.buy=100 stopped=on");
+    assert_true(is_logged(&at, "trade: stopped: the settings say so"));
+    log_in("S1", 1);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    respond(ouch_response(m, 'Q', 2, 13));
+    be_idle();
+    seen_bytes = fake.connections[orders].sent_bytes;
+    pass(2 * OUCH_QUIET_NS);
+    assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+    assert_int_equal(counter("pool.trade_stopped"), 1);
+    respond(ouch_decrement(m, 1, 100));
+    open_market();
+    trigger(10);
+    pass(200 * NS_PER_MS);
+    assert_true(has_ordered_nothing());
+    assert_null(trade_set(text_of("start")));
+    pass(2 * NS_PER_MS);
     assert_int_equal(counter("trade.orders"), 1);
 }
 
@@ -1412,6 +1472,9 @@ TEST(sessions_of_the_next_morning_are_joined)
         feed(itch_reduce(m, ITCH_DELETE, LOCATE, 10, 0));
         respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
         respond(ouch_executed(m, 1, 100, PRICE, 1));
+        feed(itch_trade(m, LOCATE, PRICE - 1000));
+        pass(2 * NS_PER_MS);
+        assert_int_equal(counter("pool.trade_loss"), 100000);
         fake_datagram(EXCHANGE, 9, 5001, packet, mold_head(packet, MOLD_TEST_SESSION, sequence, 0xffff));
         memcpy(m, "S\0\0\0\0\0\0\0\0E", 10);
         respond(10);
@@ -1423,6 +1486,7 @@ TEST(sessions_of_the_next_morning_are_joined)
         pass(2 * OUCH_QUIET_NS);
         assert_true(ouch_is_ready() && ouch_is_sure() && counter("ouch.sessions") == 1);
         assert_int_equal(ouch_symbol(0)->position, 100);
+        assert_int_equal(counter("pool.trade_loss") + counter("market.AAAA.fills"), 0); /* the next day's */
         uint64_t at = log_end();
         send_feed(5002, "TOMORROW  ", 1, itch_directory(m, LOCATE, "AAAA"));
         pass(2 * NS_PER_MS);
@@ -1437,6 +1501,8 @@ TEST(sessions_of_the_next_morning_are_joined)
         seen_bytes = fake.connections[orders].sent_bytes;
         send_feed(5001, "TOMORROW  ", 5, itch_add(m, LOCATE, 10, 'S', 400, PRICE));
         assert_true(has_sent(ENTER_1, ENTER_BYTES));
+        pass(2 * NS_PER_MS);
+        assert_int_equal(counter("pool.trade_profit"), 100000); /* from the evening's price on */
     }
 }
 
@@ -1452,8 +1518,9 @@ TEST(snapshot_of_the_session_before_is_no_start_of_the_next)
         now_ns += trade_settings.feed_timeout_ns;
         send_feed(5002, "TOMORROW  ", 1, itch_directory(m, LOCATE, "AAAA"));
         if (noticed != 0)
-            pass(2 * NS_PER_MS);
-        end_snapshot_at(id, sequence);
+            pass(2 * NS_PER_MS); /* the load is left */
+        else
+            end_snapshot_at(id, sequence);
         assert_true(mold_is_lost());
         end_snapshot_at(await_snapshot(), 1);
         pass(2 * NS_PER_MS);

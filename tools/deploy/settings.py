@@ -10,7 +10,7 @@ from deploy import control, programs
 
 BYTES_MAX = 16383                           # size of the settings in the kernel
 # Settings of the form IP:PORT, where the user may write host names.
-ENDPOINTS = ("feed", "submit", "log", "echo", "orders", "rerequest", "snapshot")
+ENDPOINTS = ("feed", "submit", "log", "echo", "orders", "orders.b", "rerequest", "snapshot")
 SECRETS = ("passwd", "key")
 KEY = re.compile(r"[a-z][a-z0-9.]{0,19}")   # others may be parts of a secret, and are not shown
 ANY_ADDRESS = "192.0.2.1"                   # RFC 5737: stands for an unknown value

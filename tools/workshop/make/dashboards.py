@@ -13,6 +13,7 @@ import sys
 FOLDER = pathlib.Path(__file__).resolve().parents[3] / "share/monitoring/grafana"
 I = 'instance=~"$instance"'         # noqa: E741
 HEIGHT, WIDTH = 8, 12               # a panel. The page has 24 columns
+ALARM = " stopped"                  # ends the name of a curve that is red
 
 
 def quantiles(stage):
@@ -108,10 +109,13 @@ SOURCE = {"type": "prometheus", "uid": "${source}"}
 
 
 def panel(index, title, unit, curves):
+    red = [{"matcher": {"options": f".*{ALARM}$", "id": "byRegexp"}, "properties": [
+        {"value": {"mode": "fixed", "fixedColor": "red"}, "id": "color"}, {"value": 40, "id": "custom.fillOpacity"}]}]
     return {
         "id": index + 1, "type": "timeseries", "title": title, "datasource": SOURCE,
         "gridPos": {"x": index % 2 * WIDTH, "y": index // 2 * HEIGHT, "w": WIDTH, "h": HEIGHT},
-        "fieldConfig": {"defaults": {"unit": unit, "min": 0 if unit != "short" else None}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": unit, "min": 0 if unit != "short" else None},
+                        "overrides": red if any(legend.endswith(ALARM) for legend, _ in curves) else []},
         "targets": [{"refId": chr(ord("A") + i), "expr": expression, "legendFormat": legend.strip()}
                     for i, (legend, expression) in enumerate(curves)]}
 

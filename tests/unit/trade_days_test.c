@@ -1,0 +1,367 @@
+/* Bad days: an exchange that loses, lags and lies, and app/trade/ at it, over a transport that the test plays. After a
+ * row's trouble the program's books are the exchange's within the row's time, and the row's counters have counted. */
+#include "app/nasdaq/mold.h"
+#include "app/nasdaq/soup.h"
+#include "app/program.h"
+#include "app/service/service.h"
+#include "app/service/settings.h"
+#include "app/service/stats.h"
+#include "app/trade/book.h"
+#include "app/trade/parts.h"
+#include "app/trade/trade.h"
+#include "base/time.h"
+#include "tests/lib/fake_transport.h"
+#include "tests/lib/random.h"
+#include "tests/lib/test.h"
+#include "tests/lib/trade_messages.h"
+
+enum {
+    EXCHANGE = 0x0a000202,
+    REREQUEST = 5003,
+    SNAPSHOT = 5004,
+    REREQUEST_PORT = 26410,
+    LOCATE = 7, /* AAAA's; BB has the next one */
+    PRICE = 1000000,
+    FIRST = 6, /* the number of the first message about an order */
+    MESSAGES_MAX = 1 << 19,
+    MESSAGE_BYTES_MAX = 40,
+    LIVE_MAX = 400,
+    FLOOD = 100000,
+    FLOOD_EACH = 30,
+};
+#define STEP_NS  (100 * NS_PER_US)
+#define LATER_NS (20 * NS_PER_MS) /* a second load's, which begins a second after the first */
+static const char words[] = "feed.a=0.0.0.0:5001 feed.b=0.0.0.0:5002 rerequest=10.0.2.2:5003 snapshot=10.0.2.2:5004 "
+                            "orders=10.0.2.2:5005 user=USER passwd=PW symbols=AAAA,BB orders.max=4096 "
+                            "feed.timeout=300ms";
+
+static const struct day {
+    const char *name;
+    uint32_t rate;                /* messages a step, of which each is a datagram */
+    uint32_t lost[2];             /* datagrams of a line, in percent, while the trouble lasts */
+    uint32_t unanswered;          /* requests, in percent */
+    bool has_holes;               /* answers lack their first message, or some of the last */
+    uint64_t lag, lag_ns;         /* messages by which snapshots are old, and for how long */
+    void (*begin)(void);          /* begins the trouble */
+    uint64_t trouble_ns;          /* so long the lines lose from then on */
+    uint64_t healed_ns;           /* after it: the most */
+    const char *counts[3], *not ; /* counters that rise, and one that does not */
+} * day;
+static struct message {
+    uint8_t bytes, data[MESSAGE_BYTES_MAX];
+    uint64_t deleted_by; /* the number of the message that deletes this one's order */
+} messages[MESSAGES_MAX];
+static uint64_t next, live[LIVE_MAX], now_ns, began_ns; /* next: the number of the next message; live: of additions */
+static uint32_t live_count;
+static bool in_trouble, is_stale, served;
+static int connecting; /* the connection for a snapshot that is coming up; -1: none */
+
+static uint64_t clock_now(void) { return now_ns; }
+static const struct program_machine machine = { .tsc_khz = 1000000, .now_ns = clock_now, .secret = { 0x8c, 0x5f } };
+
+static uint64_t counter(const char *name)
+{
+    const uint64_t *value = stats_find(NULL, name);
+    assert_non_null(value);
+    return *value;
+}
+
+static void turn(uint64_t ns)
+{
+    now_ns += ns;
+    assert_int_equal(program.turn(now_ns), PROGRAM_ON);
+}
+
+/* ---- the exchange ---- */
+
+static struct message *begin_message(void)
+{
+    assert_true(next < MESSAGES_MAX);
+    messages[next].deleted_by = 0;
+    return &messages[next++];
+}
+
+/* Returns the locate of the symbol of an addition, which follows from its number. */
+static uint16_t locate_of(uint64_t number) { return (uint16_t)(LOCATE + number % 2); }
+
+/* Publishes an addition, or the deletion of an order. */
+static void publish(void)
+{
+    const uint64_t number = next;
+    struct message *m = begin_message();
+    if (live_count == LIVE_MAX || (live_count > LIVE_MAX / 2 && random_below(2) == 0)) {
+        uint64_t *gone = &live[random_below(live_count)];
+        m->bytes = (uint8_t)itch_reduce(m->data, ITCH_DELETE, locate_of(*gone), *gone, 0);
+        messages[*gone].deleted_by = number;
+        *gone = live[--live_count];
+    } else {
+        const bool buys = random_below(2) == 0;
+        const uint32_t away = 100 + 100 * (uint32_t)random_below(20);
+        m->bytes = (uint8_t)itch_add(m->data, locate_of(number), number, buys ? 'B' : 'S', 100,
+                                     buys ? PRICE - away : PRICE + away);
+        live[live_count++] = number;
+    }
+}
+
+/* Sends messages in a datagram to a port; of none: a heartbeat. */
+static void send(uint16_t from_port, uint16_t port, const char *session, uint64_t number, uint32_t count)
+{
+    uint8_t packet[MOLD_DATAGRAM_BYTES_MAX];
+    uint32_t bytes = mold_head(packet, session, number, (uint16_t)count);
+    for (uint32_t i = 0; i < count; i++)
+        bytes += mold_block(packet + bytes, messages[number + i].data, messages[number + i].bytes);
+    fake_datagram(EXCHANGE, from_port, port, packet, bytes);
+}
+
+static void send_on_lines(uint64_t number, uint32_t count)
+{
+    for (uint16_t line = 0; line < 2; line++)
+        if (!in_trouble || random_below(100) >= day->lost[line])
+            send(9, (uint16_t)(5001 + line), MOLD_TEST_SESSION, number, count);
+}
+
+/* Answers the requests of the latest turn. */
+static void answer_requests(void)
+{
+    for (uint32_t i = 0; i < min_u32(fake.datagram_count, FAKE_DATAGRAM_COUNT); i++) {
+        const struct mold_header_wire *request = (const void *)fake.datagrams[i].data;
+        uint64_t from = load_be64(&request->sequence);
+        uint32_t count = load_be16(&request->count);
+        if (fake.datagrams[i].to_port != REREQUEST || from >= next || random_below(100) < day->unanswered)
+            continue;
+        count = (uint32_t)min_u64(count, next - from);
+        if (day->has_holes && count > 1 && random_below(2) == 0)
+            from++, count--;
+        else if (day->has_holes)
+            count = 1 + (uint32_t)random_below(count);
+        send(REREQUEST, REREQUEST_PORT, MOLD_TEST_SESSION, from, count);
+    }
+    fake.datagram_count = 0;
+}
+
+/* Writes a message of a snapshot. Returns the bytes. */
+static uint32_t write_message(uint8_t *out, uint64_t number)
+{
+    return soup_packet(out, 'S', messages[number].data, messages[number].bytes);
+}
+
+/* Gives a snapshot, with the orders that stood `lag` messages ago. */
+static void serve_snapshot(void)
+{
+    static uint8_t packet[LIVE_MAX * (MESSAGE_BYTES_MAX + SOUP_HEAD_BYTES) + 1024];
+    const int id = fake_to(SNAPSHOT);
+    const uint64_t lag = now_ns - began_ns < day->lag_ns ? day->lag : 0;
+    if (id < 0 || fake.connections[id].sent_bytes == 0) {
+        if (id >= 0 && id != connecting)
+            fake_connected(id);
+        connecting = id;
+        served = false;
+        return;
+    }
+    if (served)
+        return;
+    served = true;
+    const uint64_t end = next - lag;
+    assert_true(lag < next - FIRST);
+    uint32_t bytes = soup_accepted(packet, "SNAP", 1);
+    for (uint64_t number = 1; number < end; number++)
+        if (number < FIRST
+            || (messages[number].data[0] == ITCH_ADD
+                && (messages[number].deleted_by == 0 || messages[number].deleted_by >= end)))
+            bytes += write_message(packet + bytes, number);
+    char last[22];
+    snprintf(last, sizeof last, "G%20llu", (unsigned long long)end);
+    bytes += soup_packet(packet + bytes, 'S', last, 21);
+    assert_true(bytes <= sizeof packet);
+    fake_data(id, packet, bytes);
+}
+
+/* Lets a step of time pass: some messages, a turn, and what the exchange's servers make of it. */
+static void step(void)
+{
+    const uint64_t first = next;
+    for (uint32_t i = 0; i < day->rate; i++)
+        publish();
+    if (is_stale)
+        send(9, 5001, "YESTERDAY ", 4711, 0);
+    send_on_lines(first, day->rate);
+    turn(STEP_NS);
+    answer_requests();
+    serve_snapshot();
+}
+
+static bool has_healed(void)
+{
+    struct book_order order;
+    if (!mold_is_current() || !book_is_whole() || book_levels.orders_used != live_count)
+        return false;
+    for (uint32_t i = 0; i < live_count; i++)
+        if (!book_find(live[i], &order))
+            return false;
+    return true;
+}
+
+/* ---- troubles ---- */
+
+/* Sends 100,000 messages as fast as the ring brings them. */
+static void flood(void)
+{
+    for (uint32_t sent = 0; sent < FLOOD; sent += FLOOD_EACH) {
+        const uint64_t first = next;
+        for (uint32_t i = 0; i < FLOOD_EACH; i++)
+            publish();
+        send_on_lines(first, FLOOD_EACH);
+    }
+}
+
+/* Sends a message about an order that nobody has entered: the book of AAAA is wrong. */
+static void contradict(void)
+{
+    struct message *m = begin_message();
+    m->bytes = (uint8_t)itch_reduce(m->data, ITCH_DELETE, LOCATE, 1, 0);
+    send_on_lines(next - 1, 1);
+}
+
+static void send_stray_heartbeat(void) { send(9, 5001, MOLD_TEST_SESSION, next + 500000, 0); }
+
+/* Sends yesterday's session on both lines for a while. Then line A has both sessions. */
+static void begin_with_yesterday(void)
+{
+    is_stale = true;
+    for (int i = 0; i < 5000; i++) {
+        send(9, 5001, "YESTERDAY ", 4711, 0);
+        send(9, 5002, "YESTERDAY ", 4711, 0);
+        turn(STEP_NS);
+        fake.datagram_count = 0;
+    }
+    assert_memory_equal(mold_session(), "YESTERDAY ", MOLD_SESSION_BYTES);
+}
+
+static const struct day days[] = {
+    { .name = "lines that lose 2 and 20 percent",
+      .rate = 10,
+      .lost = { 2, 20 },
+      .trouble_ns = 200 * NS_PER_MS,
+      .healed_ns = 10 * NS_PER_MS,
+      .counts = { "mold.missed_a", "mold.missed_b", "mold.requests" },
+      .not = "mold.lost" },
+    { .name = "a rerequest server that does not answer",
+      .rate = 10,
+      .lost = { 5, 5 },
+      .unanswered = 100,
+      .trouble_ns = 200 * NS_PER_MS,
+      .healed_ns = NS_PER_S,
+      .counts = { "mold.lost", "trade.snapshots" } },
+    { .name = "answers with holes",
+      .rate = 10,
+      .lost = { 20, 20 },
+      .unanswered = 20,
+      .has_holes = true,
+      .trouble_ns = 200 * NS_PER_MS,
+      .healed_ns = NS_PER_S,
+      .counts = { "mold.requests" },
+      .not = "mold.lost" },
+    { .name = "a flood",
+      .rate = 10,
+      .lost = { 5, 5 },
+      .begin = flood,
+      .healed_ns = NS_PER_S,
+      .counts = { "mold.requests", "mold.drop_store_full" },
+      .not = "mold.lost" },
+    { .name = "yesterday's session",
+      .rate = 10,
+      .begin = begin_with_yesterday,
+      .healed_ns = NS_PER_S,
+      .counts = { "mold.sessions", "mold.drop_session", "trade.snapshots" } },
+    { .name = "a stray heartbeat",
+      .rate = 10,
+      .begin = send_stray_heartbeat,
+      .healed_ns = NS_PER_S,
+      .counts = { "mold.strays" },
+      .not = "mold.lost" },
+    { .name = "a lagging snapshot of one book",
+      .rate = 1,
+      .lag = 300,
+      .lag_ns = UINT64_MAX,
+      .begin = contradict,
+      .healed_ns = NS_PER_S + LATER_NS,
+      .counts = { "trade.doubts", "trade.drop_snapshot", "trade.snapshots" },
+      .not = "trade.drop_kept_full" },
+    { .name = "a snapshot that lags by more than is kept",
+      .rate = 10,
+      .lag = 3000,
+      .lag_ns = 2 * NS_PER_S,
+      .begin = contradict,
+      .healed_ns = 4 * NS_PER_S,
+      .counts = { "trade.drop_snapshot", "trade.drop_kept_full" } },
+    { .name = "a lagging snapshot of all books",
+      .rate = 10,
+      .lost = { 100, 100 },
+      .unanswered = 100,
+      .lag = 500,
+      .lag_ns = UINT64_MAX,
+      .trouble_ns = 200 * NS_PER_MS,
+      .healed_ns = NS_PER_S + 400 * NS_PER_MS + LATER_NS,
+      .counts = { "mold.lost", "trade.snapshots" } },
+};
+
+static void start(void)
+{
+    static struct settings settings;
+    service_settings_begin(&settings, program.name, program.settings, NULL);
+    settings_add(&settings, "test", words, strlen(words));
+    assert_true(settings_finish(&settings));
+    fake_reset();
+    stats_clear();
+    random_seed(20261128);
+    now_ns = 10 * NS_PER_S;
+    live_count = 0;
+    in_trouble = is_stale = served = false;
+    next = 1;
+    connecting = -1;
+    assert_null(service_init(machine.secret, false, now_ns));
+    assert_null(program.init(&machine, now_ns));
+    for (uint16_t i = 0; i < 2; i++) {
+        struct message *m = begin_message();
+        m->bytes = (uint8_t)itch_directory(m->data, LOCATE + (i + 1) % 2, i == 0 ? "BB" : "AAAA");
+        m = begin_message();
+        m->bytes = (uint8_t)itch_action(m->data, LOCATE + (i + 1) % 2, 'T');
+    }
+    struct message *m = begin_message();
+    m->bytes = (uint8_t)itch_event(m->data, ITCH_MARKET_OPENS);
+    assert_int_equal(next, FIRST);
+}
+
+TEST(bad_days_are_counted_and_heal)
+{
+    for (day = days; day < days + ARRAY_COUNT(days); day++) {
+        start();
+        if (day->begin != begin_with_yesterday) {
+            send_on_lines(1, FIRST - 1);
+            for (int i = 0; i < 500; i++)
+                step();
+            assert_true(has_healed());
+        }
+        in_trouble = true;
+        began_ns = now_ns;
+        if (day->begin != NULL)
+            day->begin();
+        do
+            step();
+        while (now_ns < began_ns + day->trouble_ns);
+        in_trouble = false;
+        const uint64_t since_ns = now_ns;
+        while (!has_healed()) {
+            step();
+            if (now_ns > since_ns + day->healed_ns)
+                fail_msg("%s: the books are not the exchange's after %llu ms", day->name,
+                         (unsigned long long)((now_ns - since_ns) / NS_PER_MS));
+        }
+        book_check();
+        for (size_t i = 0; i < ARRAY_COUNT(day->counts) && day->counts[i] != NULL; i++)
+            if (counter(day->counts[i]) == 0)
+                fail_msg("%s: %s has not risen", day->name, day->counts[i]);
+        if (day->not != NULL && counter(day->not ) != 0)
+            fail_msg("%s: %s has risen", day->name, day->not );
+    }
+}
