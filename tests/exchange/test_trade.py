@@ -17,7 +17,7 @@ import time
 import pytest
 
 from servers.contest.die_with_parent import die_with_parent
-from tests.exchange.running import WAIT_S, Running, Soup
+from tests.exchange.running import WAIT_S, WORDS, Running, Soup
 from tests.exchange.test_orders import enter
 from workshop.vm import ports
 
@@ -226,6 +226,20 @@ def test_gg_names_each_order_that_a_dead_exchange_does_not_cancel(tmp_path):
     order = r"^order \d+ is open: (?:buy|sell) \d+ (?:ACME|BOLT)     at \d+\.\d{4}$"
     named = re.findall(order, done.stderr, re.MULTILINE)
     assert done.returncode == 6 and len(named) == numbers_of(done.stdout)["pool.orders_open"] > 0, done.stderr
+
+
+def test_orders_of_a_killed_program_are_cancelled_by_its_log(tmp_path):
+    settings = ("strategy=skew", "skew.spread=5")           # so far away nobody trades with them
+    with game(tmp_path, "--rate", 400, settings=settings) as (_, exchange, trader):
+        trader.wait(lambda page: page["ouch.accepted"] >= 2)
+        trader.process.kill()
+        trader.process.wait(WAIT_S)
+        (tmp_path / "log").write_text(trader.log_text())
+        (tmp_path / "conf").write_text("orders=%s:%d user=TRADER passwd=PEREGRINE" % exchange.addresses["orders"])
+        done = subprocess.run([*WORDS, "cancel", "--file", tmp_path / "conf", tmp_path / "log"], timeout=WAIT_S,
+                              capture_output=True, text=True)
+        assert done.returncode == 0 and done.stdout.count(": cancelled") >= 1, done.stdout + done.stderr
+        check_limits(answers_of(exchange))          # none is open
 
 
 class Relay:

@@ -8,6 +8,7 @@ from servers.exchange.arguments import PROGRAM
 COMMANDS = {
     "serve": "runs an exchange: market data, snapshots, orders",
     "generate": "writes the market data of a session into a file",
+    "cancel": "cancels the orders that a crash record or a log names",
     "replay": "plays a recorded day through the trading program",
 }
 

@@ -1,0 +1,132 @@
+"""`exchange cancel`: what becomes of the orders that a record names. The exchange says which are open."""
+import contextlib
+import itertools
+import socket
+import struct
+import subprocess
+import threading
+
+import pytest
+
+from servers.exchange import ouch, soupbintcp
+from tests.exchange.running import WAIT_S, WORDS, Lines, Running, Soup
+from tests.exchange.test_orders import cancel, enter, replace
+
+SESSION = "[    1.2] orders 127.0.0.1:26404: logged in to session %s, next message 1\n"
+ENTERED = "[ 12.345678] order %d: entered: buy 100 ACME at 1.0000\n"
+OPEN = "order %d is open: buy 100 ACME     at 1.0000\n"
+# The orders of the account: 1 stands, 2 was cancelled, 3 was replaced by 4, 5 was rejected, 6 to sell stands.
+ASKED = (enter(1), enter(2), cancel(2), enter(3), replace(3, 4, 70, 9_000), enter(5, symbol="NONE"),
+         enter(6, side="S", price=90_000_000))
+
+
+@contextlib.contextmanager
+def market(*asked):
+    """Runs an exchange that has taken these requests. Yields it and a function that returns its open orders."""
+    lines, last = Lines(), itertools.count(1000)
+    exchange = Running(lines, "--symbols", "ACME", "--rate", "0.1", "--preopen", 600)
+
+    def open_orders():
+        """Returns the references of the open orders, by the answers before that to an order which is rejected."""
+        soup, found, end = Soup(exchange.addresses["orders"]), set(), next(last)
+        soup.send("U", enter(end, symbol="NONE"))
+        while (message := soup.message())[:1] != b"J" or message[9:13] != struct.pack(">I", end):
+            if message[:1] in (b"A", b"U"):
+                at = 9 if message[:1] == b"A" else 13
+                found.add(struct.unpack(">I", message[at:at + 4])[0])
+            if message[:1] in (b"U", b"C"):
+                found.remove(struct.unpack(">I", message[9:13])[0])
+        soup.close()
+        return found
+
+    try:
+        soup = Soup(exchange.addresses["orders"])
+        for request in asked:
+            soup.send("U", request)
+        for _ in range(1 + len(asked)):            # the day's start, and an answer to each
+            soup.message()
+        soup.close()
+        open_orders()
+        yield exchange, open_orders
+    finally:
+        exchange.close()
+        lines.close()
+
+
+def run(folder, orders, record, *words, more="", password="PEREGRINE"):
+    """Runs the tool with a record at an address. Returns its exit status, and what it says."""
+    conf = folder / "trade.conf"
+    conf.write_text(f"# mine\norders={orders[0]}:{orders[1]} user=TRADER  # ours\npasswd={password} {more}\n")
+    done = subprocess.run([*WORDS, "cancel", "--file", conf, *words], input=record, capture_output=True, text=True,
+                          timeout=WAIT_S)
+    assert password not in done.stdout + done.stderr and "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("record, words, status, said, left", [
+    (OPEN % 1 + OPEN % 2 + OPEN % 3 + OPEN % 9 + OPEN % 5, (), 0,
+     ["order 1: buy 100 ACME at 1.0000: cancelled", "order 2: buy 100 ACME at 1.0000: had ended",
+      "order 3: buy 100 ACME at 1.0000: cancelled as order 4", "5: buy 100 ACME at 1.0000: was rejected",
+      "order 9: buy 100 ACME at 1.0000: has never arrived"], {6}),
+    (ENTERED % 1 + ENTERED % 3 + "order 3: replaces 2: buy 100 ACME at 1.0000\norder 3: executed: 100 ACME at 1, match",
+     (), 0, ["order 1: buy 100 ACME at 1.0000: cancelled"], {4, 6}),
+    (ENTERED % 1 + "order 1: executed: 40 ACME at 1.0000, match 7\norder 1: cancelled: 60 shares, reason U\n", (), 0,
+     ["-: each order of it has ended"], {1, 4, 6}),
+    (OPEN % 1 + OPEN % 6, (), 1, ["order 1: buy 100 ACME at 1.0000: cancelled",
+     "order 6: buy 100 ACME at 1.0000: may still be open: the exchange has another order there, sell 100 ACME at 9000"],
+     {4, 6}),
+    ((OPEN % 1).replace("1.0000", "0.9999"), (), 1, ["has another order there, buy 100 ACME at 1.0000"], {1, 4, 6}),
+    (SESSION % "YESTERDAY" + OPEN % 1, (), 1, ["the record is of session YESTERDAY", "1.0000: may still be open"],
+     {1, 4, 6}),
+    ("", ("--all",), 0, ["order 1: buy", "order 4: buy 70 ACME at 0.9000: cancelled", "6: sell 100"], set()),
+    ("no order at all\n", (), 2, ["-: names no order"], {1, 4, 6}),
+], ids=["each", "log", "ended", "another", "dearer", "session", "all", "none"])
+def test_each_order_of_a_record_is_cancelled_or_named(tmp_path, record, words, status, said, left):
+    with market(*ASKED) as (exchange, open_orders):
+        assert open_orders() == {1, 4, 6}
+        found, text = run(tmp_path, exchange.addresses["orders"], record, *words)
+        assert found == status and all(part in text for part in said), text
+        assert open_orders() == left
+
+
+def test_the_second_host_is_asked_if_the_first_cannot_be_had(tmp_path):
+    with socket.socket() as nobody, market(enter(1)) as (exchange, open_orders):
+        nobody.bind(("127.0.0.1", 0))
+        here = "%s:%d" % exchange.addresses["orders"]
+        status, text = run(tmp_path, nobody.getsockname(), OPEN % 1)
+        assert status == 1 and "order 1: buy 100 ACME at 1.0000: may still be open: nobody" in text, text
+        status, text = run(tmp_path, nobody.getsockname(), OPEN % 1, more=f"orders.b={here}")
+        assert status == 0 and "1.0000: cancelled" in text and open_orders() == set(), text
+        assert run(tmp_path, exchange.addresses["orders"], OPEN % 1, password="wrong")[0] == 1
+
+
+class Deaf:
+    """An exchange's account with one order, that repeats its day and answers queries alone."""
+
+    def __init__(self):
+        self.answers = [ouch.accepted(0, ouch.decode(enter(1)), 1)]
+
+    def take(self, message):
+        if message[:1] == b"Q":
+            self.answers.append(ouch.query_response(0, 2))
+
+
+def test_a_cancellation_without_an_answer_is_no_cancellation(tmp_path):
+    def serve():
+        client, _ = server.accept()
+        with client:
+            now_s = 0
+            connection = soupbintcp.ServerConnection("deaf", "20261128AM", lambda *_: Deaf(), client.sendall,
+                                                     lambda: None, now_s)
+            while data := client.recv(1 << 16):
+                connection.feed(data, now_s)
+                if connection.stream:
+                    connection.send_answers(now_s)
+                    client.sendall(soupbintcp.packet(soupbintcp.HEARTBEAT))
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        status, text = run(tmp_path, server.getsockname(), OPEN % 1)
+        thread.join(WAIT_S)
+    assert status == 1 and "1.0000: stays open: the exchange has not confirmed the cancellation" in text, text

@@ -1,0 +1,291 @@
+"""Cancels orders that a trading program has left open: it logs in as the account, and asks the exchange what became of
+each order.
+
+    peregrine record HOST | exchange cancel --file trade.conf
+    exchange cancel --file trade.conf trade.log
+    exchange cancel --file trade.conf --all
+
+RECORD is a crash record, a log or gg's output, by default standard input. Each order counts that it says to be open, or
+that it shows entered and not ended. With --all it is every open order of the account instead. CONF is a file of
+settings: `orders` (and `orders.b`, which is asked if the first host cannot be had), `user` and `passwd`. End the
+program first: an exchange may take one login of an account at a time.
+
+Exit code: 0 no order of these is open; 1 one may still be open, and is named, or nobody could be asked. 2: the command
+line, the settings or the record make no sense.
+"""
+import collections
+import contextlib
+import dataclasses
+import itertools
+import re
+import socket
+import struct
+import sys
+import time
+
+from command_line import printable, words_of
+from servers.exchange import ouch, soupbintcp
+from servers.exchange.arguments import bounded, command_parser, complain
+
+CONNECT_S = 3               # for a connection
+CANCEL_S = 5                # for the answers to the cancellations
+ORDER = re.compile(r"\border (\d+)(?: (?:is|stays) (?:open|cancelled)[^:]*|: (?:entered|replaces (\d+))): "
+                   r"(buy|sell) (\d+) ([!-~]{1,8}) *at (\d+)\.(\d{4})\b")
+REDUCED = re.compile(r"\border (\d+): (?:executed: (\d+)|cancelled: (\d+) shares|(rejected): )")
+SESSION = re.compile(r"\borders [\d.:]+: logged in to session (\S{1,10}) *,")
+SIDES = {"B": "buy", "S": "sell", "T": "sell", "E": "sell"}
+
+
+class Failure(Exception):
+    """Nobody could be asked, or the answers make no sense."""
+
+
+@dataclasses.dataclass
+class Order:
+    side: str
+    shares: int                 # open
+    symbol: str
+    price: int                  # in units of 0.0001
+    next: int = 0               # the reference of its replacement
+
+    def may_be(self, theirs):
+        """Returns true if the exchange's order can be this one: it may have a better price."""
+        better = theirs.price <= self.price if self.side == "buy" else theirs.price >= self.price
+        return better and (theirs.side, theirs.symbol) == (self.side, self.symbol)
+
+    def __str__(self):
+        return f"{self.side} {self.shares} {self.symbol} at {self.price // 10**4}.{self.price % 10**4:04}"
+
+
+def orders_of(text):
+    """Returns the orders that a record shows open, by reference, and the session that it names; "": none."""
+    orders, session = {}, ""
+    for line in text.splitlines():
+        if found := ORDER.search(line):
+            reference, replaced, side, shares, symbol, units, part = found.groups()
+            orders[int(reference)] = Order(side, int(shares), symbol, int(units) * 10**4 + int(part))
+        elif found := REDUCED.search(line):
+            order = orders.get(int(found[1]))
+            if order:
+                order.shares -= order.shares if found[4] else min(order.shares, int(found[2] or found[3]))
+        elif found := SESSION.search(line):
+            session = found[1]
+    return {reference: order for reference, order in orders.items() if order.shares}, session
+
+
+class Account:
+    """Gathers what the exchange has said about each order of the account."""
+
+    def __init__(self):
+        self.orders, self.rejected, self.executed, self.next = {}, set(), collections.Counter(), 0
+        self.asked, self.others = set(), set()      # references
+        self.is_whole = False                       # all that the exchange knows has come
+
+    def take(self, message):
+        """Takes a response. Its time is passed over."""
+        kind = message[:1]
+        try:
+            if kind == b"A":
+                self._enter(*struct.unpack_from(">IcI8sQ", message, 9))
+            elif kind == b"U":
+                original, *terms = struct.unpack_from(">IIcI8sQ", message, 9)
+                self._enter(*terms)
+                if original in self.orders:
+                    self.orders[original].shares, self.orders[original].next = 0, terms[0]
+            elif kind in (b"E", b"C", b"D"):
+                reference, shares = struct.unpack_from(">II", message, 9)
+                self.executed[reference] += shares if kind == b"E" else 0
+                if reference in self.orders:
+                    self.orders[reference].shares -= min(shares, self.orders[reference].shares)
+            elif kind == b"J":
+                self.rejected.add(struct.unpack_from(">I", message, 9)[0])
+            elif kind == b"Q":
+                self.next = struct.unpack_from(">I", message, 9)[0]
+        except struct.error:
+            raise Failure(f"a response '{kind.decode('latin-1')}' of {len(message)} bytes makes no sense") from None
+
+    def _enter(self, reference, side, shares, symbol, price):
+        symbol = symbol.decode("latin-1").rstrip()
+        self.orders[reference] = Order(SIDES.get(side.decode("latin-1"), "?"), shares, symbol, price)
+
+    def newest(self, reference):
+        """Returns the reference of the order, or of the last that has replaced it."""
+        while reference in self.orders and self.orders[reference].next:
+            reference = self.orders[reference].next
+        return reference
+
+    def is_open(self, reference):
+        newest = self.newest(reference)
+        return newest in self.orders and self.orders[newest].shares > 0
+
+
+class Session:
+    """A client of SoupBinTCP, from the session's first message on."""
+
+    def __init__(self, address, user, password, end_s):
+        self.end_s, self.data, self.sent_s, self.idle = end_s, b"", time.monotonic(), False
+        self.sock = socket.create_connection(address, timeout=CONNECT_S)
+        text = user.ljust(soupbintcp.USER_BYTES) + password.ljust(soupbintcp.PASSWORD_BYTES)
+        self.send(soupbintcp.LOGIN, (text + " " * soupbintcp.SESSION_BYTES +
+                                     "1".rjust(soupbintcp.SEQUENCE_BYTES)).encode("latin-1"))
+        kind, payload = self.packet()
+        if kind != soupbintcp.LOGIN_ACCEPTED:
+            raise Failure(f"the login is refused: '{payload.decode('latin-1')}'")
+        self.name = payload[:soupbintcp.SESSION_BYTES].decode("latin-1").strip()
+        if payload[soupbintcp.SESSION_BYTES:].strip(b" 0") not in (b"1", b""):
+            raise Failure("the exchange does not begin with the session's first message")
+
+    def close(self):
+        self.sock.close()
+
+    def send(self, kind, payload=b""):
+        self.sock.sendall(soupbintcp.packet(kind, payload))
+        self.sent_s = time.monotonic()
+
+    def packet(self):
+        """Returns the next packet: type, payload. Keeps the session up meanwhile."""
+        while len(self.data) < 2 or len(self.data) < 2 + int.from_bytes(self.data[:2], "big"):
+            now_s = time.monotonic()
+            if now_s >= self.end_s:
+                raise TimeoutError("it does not answer in time")
+            if now_s - self.sent_s >= soupbintcp.HEARTBEAT_S:
+                self.send(soupbintcp.CLIENT_HEARTBEAT)
+            self.sock.settimeout(min(soupbintcp.HEARTBEAT_S, self.end_s - now_s))
+            with contextlib.suppress(TimeoutError):
+                data = self.sock.recv(1 << 16)
+                if not data:
+                    raise ConnectionResetError("it closes the connection")
+                self.data += data
+        end = 2 + int.from_bytes(self.data[:2], "big")
+        kind, payload, self.data = self.data[2:3], self.data[3:end], self.data[end:]
+        return kind, payload
+
+    def read(self, account, until):
+        """Gives the account the messages, until a condition of it or the next heartbeat holds. A server sends a
+        heartbeat after a second without a message, so all that came before has been read then."""
+        while not until():
+            kind, payload = self.packet()
+            if kind == soupbintcp.SEQUENCED:
+                account.take(payload)
+            elif kind == soupbintcp.END_OF_SESSION:
+                raise ConnectionResetError("the session has ended")
+            elif kind == soupbintcp.HEARTBEAT:
+                return
+
+
+def ask(session, account, named, everything):
+    """Cancels the orders that are named, or all, which then are named."""
+    session.read(account, lambda: False)
+    account.next = 0
+    session.send(soupbintcp.UNSEQUENCED, ouch.QUERY.pack(b"Q"))
+    session.read(account, lambda: account.next)
+    if not account.next:
+        raise Failure("it does not answer the account query")
+    if everything:
+        named.update({reference: dataclasses.replace(order) for reference, order in account.orders.items()
+                      if order.shares})
+    for reference, order in named.items():
+        theirs = account.orders.get(reference)
+        if theirs and not order.may_be(theirs):
+            account.others.add(reference)
+        elif account.is_open(reference):
+            account.asked.add(reference)
+            session.send(soupbintcp.UNSEQUENCED, ouch.CANCEL.pack(b"X", account.newest(reference), 0))
+    account.is_whole, session.end_s = True, time.monotonic() + CANCEL_S
+    while any(map(account.is_open, account.asked)):
+        session.read(account, lambda: not any(map(account.is_open, account.asked)))
+
+
+def fate_of(account, reference):
+    """Returns what became of an order, and whether it may be open."""
+    if account is None or not account.is_whole:
+        return "may still be open: nobody could be asked", True
+    newest, shares = account.newest(reference), account.executed[reference]
+    executed = f", {shares} shares executed" if shares else ""
+    replaced = f" as order {newest}" if newest != reference else ""
+    if reference in account.others:
+        return f"may still be open: the exchange has another order there, {account.orders[reference]}", True
+    if account.is_open(reference):
+        return f"stays open{replaced}: the exchange has not confirmed the cancellation{executed}", True
+    if reference in account.asked:
+        return f"cancelled{replaced}{executed}", False
+    if reference in account.orders:
+        return f"had ended{replaced}{executed}", False
+    return "was rejected" if reference in account.rejected else "has never arrived", False
+
+
+def settings_of(path):
+    """Returns the words of a file of settings: those before a word that begins with # in each line."""
+    with open(path, encoding="utf-8") as file:
+        lines = [itertools.takewhile(lambda word: not word.startswith("#"), line.split()) for line in file]
+    words = dict(word.partition("=")[::2] for line in lines for word in line)
+    for key in ("orders", "user", "passwd"):
+        if key not in words:
+            raise Failure(f"{path}: there is no {key}=")
+    return words
+
+
+def hosts_of(words):
+    """Returns (host, port) of the hosts in the settings."""
+    hosts = [words[key].rpartition(":") for key in ("orders", "orders.b") if key in words]
+    for host, _, port in hosts:
+        if not host or not port.isdecimal():
+            raise Failure(f"orders=, orders.b=: '{host}:{port}' is not HOST:PORT")
+    return [(host, int(port)) for host, _, port in hosts]
+
+
+def make_parser():
+    parser = command_parser("cancel", __doc__)
+    add = parser.add_argument
+    add("record", metavar="RECORD", nargs="?", default="-", help="a crash record, a log or gg's output (default -)")
+    add("--file", dest="conf", required=True, metavar="CONF", help="the program's settings")
+    add("--all", action="store_true", help="every open order of the account, whatever a record says")
+    add("--timeout", type=bounded(float, 1, 3600), default=30, metavar="S",
+        help="how long a host may take to repeat the day (default 30)")
+    return parser
+
+
+def settle(words, hosts, session_name, named, everything, timeout_s):
+    """Asks one host after another, until one has answered all. Returns what the last of them has said, or None."""
+    account = None
+    for host in hosts:
+        try:
+            with contextlib.closing(Session(host, words["user"], words["passwd"],
+                                            time.monotonic() + timeout_s)) as session:
+                if session_name not in ("", session.name):
+                    raise Failure(f"the record is of session {session_name}, and this one is {session.name}")
+                account = Account()
+                ask(session, account, named, everything)
+                return account
+        except (OSError, Failure) as error:
+            complain("cancel", f"{host[0]}:{host[1]}: {words_of(error)}")
+    return account
+
+
+def main(more):
+    options = make_parser().parse_args(more)
+    named, session_name = {}, ""
+    try:
+        words = settings_of(options.conf)
+        hosts = hosts_of(words)
+        if not options.all:
+            with contextlib.nullcontext(sys.stdin) if options.record == "-" else open(
+                    options.record, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+            if not ORDER.search(text):
+                raise Failure(f"{options.record}: names no order; --all is for all of the account")
+            named, session_name = orders_of(text)
+    except (OSError, UnicodeDecodeError, Failure) as error:
+        complain("cancel", error)
+        return 2
+    if not named and not options.all:
+        print(f"{options.record}: each order of it has ended")
+        return 0
+    account = settle(words, hosts, session_name, named, options.all, options.timeout)
+    fates = {reference: fate_of(account, reference) for reference in sorted(named)}
+    for reference, (fate, _) in fates.items():
+        print(printable(f"order {reference}: {named[reference]}: {fate}"))
+    is_known = account is not None and account.is_whole
+    if options.all and is_known and not named:
+        print("no order of the account is open")
+    return 1 if not is_known or any(may_be_open for _, may_be_open in fates.values()) else 0
