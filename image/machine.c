@@ -10,7 +10,7 @@
 #include "base/cycles.h"
 #include "base/time.h"
 #include "base/trace.h"
-#include "drivers/virtio/net.h"
+#include "drivers/nic/nic.h"
 #include "kernel/cpu/apic.h"
 #include "kernel/cpu/apic_spec.h"
 #include "kernel/cpu/cpu.h"
@@ -66,8 +66,7 @@ static bool watch_ring(void)
 {
     ASSERT(worker_me() == 1);
     for (unsigned i = 0; i < ANSWER_POLLS; i++)
-        if (virtio_net_frame_waits(network_settings.device)
-            && __atomic_load_n(&court.frame_cycles, __ATOMIC_ACQUIRE) == 0)
+        if (nic_frame_waits() && __atomic_load_n(&court.frame_cycles, __ATOMIC_ACQUIRE) == 0)
             __atomic_store_n(&court.frame_cycles, cycles_now(), __ATOMIC_RELEASE);
     return true;
 }
@@ -119,7 +118,7 @@ const char *machine_sleep_refusal(void)
     ASSERT(network_settings.device != NULL);
     if (service_settings.wait != SERVICE_WAIT_SLEEP)
         return "wait=sleep is not set";
-    return virtio_net_can_wake(network_settings.device) ? NULL : "the network card cannot wake this machine";
+    return nic_can_wake() ? NULL : "the network card cannot wake this machine";
 }
 
 const char *machine_probe_refusal(enum machine_probe probe)
@@ -172,7 +171,7 @@ uint64_t machine_probe_cycles(enum machine_probe probe)
         port_out8(DIAGNOSTIC_PORT, 0);
         break;
     case MACHINE_NOTIFICATION:
-        virtio_net_notify(network_settings.device);
+        nic_notify();
         break;
     case MACHINE_SPIN:
     case MACHINE_PROBE_COUNT:

@@ -18,7 +18,7 @@
 #include "base/version.h"
 #include "drivers/console/screen.h"
 #include "drivers/console/uart.h"
-#include "drivers/virtio/net.h"
+#include "drivers/nic/nic.h"
 #include "drivers/watchdog/i6300esb.h"
 #include "kernel/build_id.h"
 #include "kernel/cpu/apic.h"
@@ -221,9 +221,9 @@ static void settings_apply(void)
         clock_refine(s->tsc_khz);
 }
 
-static _Noreturn void device_missing(enum virtio_net_error error)
+static _Noreturn void device_missing(const char *error)
 {
-    log_line("network: %s", virtio_net_error_text(error));
+    log_line("network: %s", error);
     shutdown_after_failure("no network device");
 }
 
@@ -234,29 +234,30 @@ static struct netdev *device_find(void)
     bool sleeps = service_settings.wait == SERVICE_WAIT_SLEEP;
     bool can_sleep = sleeps && sleep_init();
     static const uint8_t any[NETDEV_MAC_BYTES];
-    static struct virtio_message message;
-    message = (struct virtio_message){ sleep_message_address(), sleep_message_data() };
-    const struct virtio_net_wish wish = {
+    static struct pci_message message;
+    message = (struct pci_message){ sleep_message_address(), sleep_message_data() };
+    const struct nic_wish wish = {
         .words = &machine_settings.virtio_mmio,
         .message = can_sleep ? &message : NULL,
         .mac = memcmp(network_settings.nic_mac, any, sizeof any) != 0 ? network_settings.nic_mac : NULL,
     };
-    enum virtio_net_error error = virtio_net_find(&device, &wish);
-    if (error != VIRTIO_NET_OK)
+    const char *error = nic_find(&device, &wish);
+    if (error != NULL)
         device_missing(error);
     ASSERT(device != NULL);
-    if (sleeps && !virtio_net_can_wake(device))
+    if (sleeps && !nic_can_wake())
         log_line("wait=sleep: this device cannot wake this machine; it spins");
-    watchdog_watch(&virtio_net_counters.rx_frames);
+    watchdog_watch(nic_rx_frames());
     watchdog_beat();
     return device;
 }
 
 static void card_next(void)
 {
-    enum virtio_net_error error = virtio_net_find_next();
-    if (error != VIRTIO_NET_OK)
+    const char *error = nic_find_next();
+    if (error != NULL)
         device_missing(error);
+    watchdog_watch(nic_rx_frames());
 }
 
 /* Shows both watchdogs that the search for a card goes on, and looks at the power button, which the loop obeys. */
@@ -302,9 +303,11 @@ static void statistics_init(void)
         blackbox_set_frames(pcapng_record);
     stats_add_fact("build", build_id_text());
     stats_add_fact("clock", clock_source());
+    const struct counter_group *of_nic;
+    for (size_t i = 0; (of_nic = nic_counter_group(i)) != NULL; i++)
+        stats_add_counters(of_nic);
     static const struct counter_group *const groups[] = {
-        &virtio_net_counter_group, &virtio_net_level_group, &loop_group, &log_group, &traps_group,
-        &wall_clock_counter_group, &watchdog_counter_group,
+        &loop_group, &log_group, &traps_group, &wall_clock_counter_group, &watchdog_counter_group,
     };
     for (size_t i = 0; i < ARRAY_COUNT(groups); i++)
         stats_add_counters(groups[i]);
@@ -313,21 +316,20 @@ static void statistics_init(void)
 /* ---- the loop ---- */
 
 /* Rests until a frame comes or a timer is due; not at all if there is something to do. */
-static void rest(struct netdev *device)
+static void rest(void)
 {
     uint64_t now_ns = clock_now_ns();
     uint64_t deadline_ns = program.next_deadline_ns(now_ns);
-    if (deadline_ns > now_ns && virtio_net_wake(device))
+    if (deadline_ns > now_ns && nic_wake())
         sleep_until_ns(now_ns, deadline_ns);
-    virtio_net_quiet(device);
+    nic_quiet();
 }
 
 /* Comes home if the card has sent nothing for net.timeout= of what it was given. Call once a second. The other
  * direction is app/service/silence.h. */
-static void sent_check(struct netdev *device)
+static void sent_check(void)
 {
-    virtio_net_levels(device);
-    const uint64_t timeout_ns = service_settings.net_timeout_ns, stalled_s = virtio_net_counters.tx_stalled_seconds;
+    const uint64_t timeout_ns = service_settings.net_timeout_ns, stalled_s = nic_levels();
     if (timeout_ns == 0 || stalled_s < 3 || stalled_s * NS_PER_S < timeout_ns)
         return;
     log_line("network: the card has sent nothing for %llu s of what it was given", (unsigned long long)stalled_s);
@@ -336,7 +338,7 @@ static void sent_check(struct netdev *device)
 
 /* Writes once a second the record of a running machine, a slice of it each turn. True while one is being written. Does
  * the other work of each second as well. */
-static bool record_poll(struct netdev *device, uint64_t begun_ns, uint64_t now_ns)
+static bool record_poll(uint64_t begun_ns, uint64_t now_ns)
 {
     static uint64_t next_ns, records;
     ASSERT(begun_ns <= now_ns);
@@ -348,7 +350,7 @@ static bool record_poll(struct netdev *device, uint64_t begun_ns, uint64_t now_n
         if (machine_settings.test_trap[0] != '\0' && now_ns - begun_ns >= machine_settings.test_after_ns)
             test_trap();
         next_ns = now_ns + RECORD_PERIOD_NS;
-        sent_check(device);
+        sent_check();
         i6300esb_reload();
         watchdog_check_workers();
         clock_follow_host();
@@ -361,11 +363,11 @@ static bool record_poll(struct netdev *device, uint64_t begun_ns, uint64_t now_n
 }
 
 /* Turns the one loop. Log lines go out a few characters at a time, because each is an exit to the hypervisor. */
-static enum program_verdict run(struct netdev *device)
+static enum program_verdict run(void)
 {
     enum program_verdict verdict;
     uint64_t begun_ns = clock_now_ns();
-    ASSERT(device != NULL && begun_ns <= clock_now_ns());
+    ASSERT(begun_ns <= clock_now_ns());
     log_defer(true);
     if (has_helper())
         console_hand_over(workers_count());
@@ -379,17 +381,17 @@ static enum program_verdict run(struct netdev *device)
         trace_turn(log_clock_ns - before_ns);
         before_ns = log_clock_ns;
         verdict = program.turn(log_clock_ns);
-        bool writing = record_poll(device, begun_ns, log_clock_ns);
+        bool writing = record_poll(begun_ns, log_clock_ns);
         if (log_drain()) {
             trace_work(TRACE_WORK_CONSOLE);
             writing = true;
         }
-        if (!writing && virtio_net_can_wake(device)) {
-            rest(device);
+        if (!writing && nic_can_wake()) {
+            rest();
             before_ns = clock_now_ns();
         }
-        if (virtio_net_broken(device) != NULL) {
-            log_line("network: %s", virtio_net_broken(device));
+        if (nic_broken() != NULL) {
+            log_line("network: %s", nic_broken());
             shutdown_after_failure("the network device failed");
         }
         if (powered_down) {
@@ -427,7 +429,7 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
     workers_begin();
     log_clock_ns = clock_now_ns();
     const struct start_platform platform = { .device = device,
-                                             .cards_left = virtio_net_cards_left,
+                                             .cards_left = nic_cards_left,
                                              .card_next = card_next,
                                              .tsc_khz = clock_tsc_khz(),
                                              .has_helper = has_helper(),
@@ -444,7 +446,7 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
     memory_seal();
     if (service_settings.log.address != 0)
         shutdown_set_final_flush(final_flush_step);
-    enum program_verdict verdict = run(device);
+    enum program_verdict verdict = run();
     ASSERT(verdict != PROGRAM_ON);
     statistics_log();
     if (verdict <= PROGRAM_FINISHED)

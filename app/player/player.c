@@ -95,11 +95,24 @@ static uint64_t value_of(const struct stats_copy *from, const char *path)
     return value ? *value : 0;
 }
 
+/* Returns the sum of a counter of the network card's driver. */
+static uint64_t value_of_card(const struct stats_copy *from, const char *name)
+{
+    static const char *const drivers[] = { "virtio_net.", "gve." };
+    char path[COUNTER_PATH_BYTES];
+    uint64_t sum = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(drivers); i++) {
+        format(path, sizeof path, "%s%s", drivers[i], name);
+        sum += value_of(from, path);
+    }
+    return sum;
+}
+
 /* Writes what a post has cost: a stats_metrics_writer after the answers. */
 static size_t write_costs(const struct stats_copy *from, char *out)
 {
-    const uint64_t posts = value_of(from, "submit.posts"), kicks = value_of(from, "virtio_net.tx_kicks");
-    const uint64_t exits = kicks + value_of(from, "virtio_net.rx_kicks") + value_of(from, "virtio_net.state_exits");
+    const uint64_t posts = value_of(from, "submit.posts"), kicks = value_of_card(from, "tx_kicks");
+    const uint64_t exits = kicks + value_of_card(from, "rx_kicks") + value_of_card(from, "state_exits");
     const uint64_t kicks_1000 = posts ? kicks * 1000 / posts : 0, exits_1000 = posts ? exits * 1000 / posts : 0;
     return format(out, METRICS_TEXT_BYTES_MAX,
                   "# HELP peregrine_kicks_per_answer Transmit notifications of the device.\n"

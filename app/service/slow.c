@@ -11,7 +11,8 @@
 static_assert((int)SLOWEST_STAGE_COUNT == (int)TRACE_STAGE_COUNT - 1, "trace_way fills a way's stages");
 
 /* Counters of which each rise is an exit to the hypervisor, and those of segments sent again. */
-static const char *const exit_names[] = { "virtio_net.rx_kicks", "virtio_net.tx_kicks", "virtio_net.state_exits" };
+static const char *const exit_names[] = { "virtio_net.rx_kicks", "virtio_net.tx_kicks", "virtio_net.state_exits",
+                                          "gve.rx_kicks",        "gve.tx_kicks",        "gve.state_exits" };
 static const char *const resend_names[] = { "tcp.tx_resends" };
 
 struct sum {

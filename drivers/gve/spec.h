@@ -216,6 +216,7 @@ enum {
     GVE_OPTION_GQI_RDA = 0x2,
     GVE_OPTION_GQI_QPL = 0x3,
     GVE_OPTION_DQO_RDA = 0x4,
+    GVE_OPTION_DQO_QPL = 0x7,
     GVE_OPTION_JUMBO_FRAMES = 0x8,
 };
 /* The contents of the options above: a mask of supported features, then the second word. */

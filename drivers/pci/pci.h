@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "drivers/registers.h"
+
 enum {
     PCI_FUNCTION_COUNT_MAX = 128, /* remembered and listed; a VM has 5 to 40 */
     PCI_BAR_COUNT = 6,
@@ -88,3 +90,21 @@ void pci_enable(const struct pci_access *access, struct pci_address address, voi
 uint8_t pci_msix_find(const struct pci_access *access, struct pci_address address, unsigned *bar, uint32_t *offset);
 /* Switches MSI-X on, or off, when its table is ready. */
 void pci_msix_set(const struct pci_access *access, struct pci_address address, bool on);
+
+/* The address and data of a message-signalled interrupt. */
+struct pci_message {
+    uint64_t address;
+    uint32_t data;
+};
+
+/* Reads and sizes all base address registers. */
+void pci_bars_read(const struct pci_access *access, struct pci_address address, struct pci_bar bar[PCI_BAR_COUNT]);
+
+/* Opens `bytes` of a BAR from `offset` on. Returns false when the BAR does not hold them or nobody gave it an
+ * address. */
+bool pci_registers_open(const struct pci_bar *bar, uint64_t offset, uint64_t bytes, struct registers *block);
+
+/* Writes a message to an entry of the MSI-X table, unmasked, and switches MSI-X on. Returns false if the function has
+ * no MSI-X, or fewer entries. */
+bool pci_msix_open(const struct pci_access *access, struct pci_address address, const struct pci_bar bar[PCI_BAR_COUNT],
+                   uint16_t entry, const struct pci_message *message);

@@ -53,7 +53,8 @@ enum {
     PCI_POWER_WAIT_US = 10000, /* from D3 to the first access, PCI Power Management 1.2 §5.6.1 */
     PCI_MSIX_ENABLE_BIT = 31,  /* in the capability's first dword, PCI 3.0 §6.8.2 */
     PCI_MSIX_FUNCTION_MASK_BIT = 30,
-    PCI_MSIX_TABLE = 4, /* offset in the capability: BAR in bits 2..0, offset in it above */
+    PCI_MSIX_LAST_ENTRY_MASK = 0x7ff, /* bits of the message control, 31..16 of the first dword */
+    PCI_MSIX_TABLE = 4,               /* offset in the capability: BAR in bits 2..0, offset in it above */
     PCI_MSIX_TABLE_BAR_MASK = 0x7,
     PCI_MSIX_ENTRY_ADDRESS = 0, /* offsets in a table entry */
     PCI_MSIX_ENTRY_DATA = 8,

@@ -34,12 +34,6 @@ struct virtio_bus_ops {
     uint32_t (*config_generation)(struct virtio_bus *bus);
 };
 
-/* The address and data of a device's message-signalled interrupt. */
-struct virtio_message {
-    uint64_t address;
-    uint32_t data;
-};
-
 /* The first member of each bus. The registers of a kick follow within VIRTIO_BUS_HOT_BYTES, which idle time fetches. */
 enum { VIRTIO_BUS_HOT_BYTES = 128 };
 struct virtio_bus {

@@ -1,7 +1,7 @@
 /* The virtio network device, virtio 1.2 §5.1, as the stack's struct netdev: polled, two queues, frames in place.
  *
- * virtio_net_find (drivers/virtio/net_find.c) searches the machine; virtio_net_init drives any device by its struct
- * virtio_bus, so the same code runs hosted against the model of tests/lib/. */
+ * drivers/nic/nic.c searches the machine; virtio_net_init drives any device by its struct virtio_bus, so the same code
+ * runs hosted against the model of tests/lib/. */
 #pragma once
 
 #include <assert.h>
@@ -17,9 +17,6 @@
 
 enum virtio_net_error {
     VIRTIO_NET_OK,
-    VIRTIO_NET_NO_DEVICE,
-    VIRTIO_NET_NO_SUCH_CARD, /* none with the address that is wanted */
-    VIRTIO_NET_NO_REGISTERS, /* found, but none of its register blocks can be reached */
     VIRTIO_NET_RESET_TIMEOUT,
     VIRTIO_NET_NOT_VERSION_1,
     VIRTIO_NET_NEEDS_PLATFORM, /* ACCESS_PLATFORM, and `behind` of the bus is not NULL */
@@ -31,8 +28,8 @@ enum virtio_net_error {
 };
 const char *virtio_net_error_text(enum virtio_net_error error);
 
-/* Returns true if the device can end a sleep, which takes MSI-X. Its messages go to the address that virtio_net_find
- * was given. */
+/* Returns true if the device can end a sleep, which takes MSI-X. Its messages go where virtio_pci_open says. */
+
 bool virtio_net_can_wake(const struct netdev *device);
 
 /* Asks the device to end a sleep at the next frame, until virtio_net_quiet. Returns false if a frame is there
@@ -47,25 +44,6 @@ bool virtio_net_frame_waits(const struct netdev *device);
 
 /* Notifies the transmit queue, though no frame is new: for those who measure what that takes. */
 void virtio_net_notify(struct netdev *device);
-
-/* The card that is wanted. All are borrowed until the last call of virtio_net_find_next. */
-struct virtio_net_wish {
-    const struct machine_virtio_mmio *words; /* virtio_mmio.device= */
-    const struct virtio_message *message;    /* gets the card's interrupts; NULL: there are none */
-    const uint8_t *mac;                      /* the card's address; NULL: the first card that comes up */
-};
-
-/* Searches the virtio_mmio.device= words, the ACPI tables, then PCI, and lends the device until the machine's end in
- * *device. Reports it in one line of the log and names the others in a second one. Without any, lists the functions of
- * PCI. Before memory_seal. */
-enum virtio_net_error virtio_net_find(struct netdev **device, const struct virtio_net_wish *wish);
-
-/* Returns how many cards virtio_net_find_next may still try; 0 if the wish names one. */
-size_t virtio_net_cards_left(void);
-
-/* Stops the card that is used, and puts the next one that comes up into the same struct netdev. The caller has shown
- * the stack a link that is down, and the stack holds no buffer. Each card takes memory of its own: before the seal. */
-enum virtio_net_error virtio_net_find_next(void);
 
 enum {
     /* VIRTIO_NET_RX_SLOT_COUNT_MAX full frames take 315 us at 10 Gbit/s: longer than a slice of idle work. For

@@ -271,12 +271,6 @@ const char *virtio_net_error_text(enum virtio_net_error error)
     switch (error) {
     case VIRTIO_NET_OK:
         return "no error";
-    case VIRTIO_NET_NO_DEVICE:
-        return "no virtio network device";
-    case VIRTIO_NET_NO_SUCH_CARD:
-        return "no virtio network device has the address that nic= names";
-    case VIRTIO_NET_NO_REGISTERS:
-        return "the network device's registers cannot be reached";
     case VIRTIO_NET_RESET_TIMEOUT:
         return "the network device does not come out of its reset";
     case VIRTIO_NET_NOT_VERSION_1:

@@ -5,7 +5,6 @@
 
 #include "base/assert.h"
 #include "drivers/pci/spec.h"
-#include "kernel/memory/memory.h"
 #include "kernel/time/clock.h"
 
 /* virtio 1.2 §4.1.2.1: Knows a transitional network device by its id 0x1000 and the type in the subsystem id, and
@@ -17,19 +16,6 @@ bool virtio_pci_is_net(const struct pci_function *function)
     if (function->device == VIRTIO_PCI_DEVICE_NET)
         return true;
     return function->device == VIRTIO_PCI_DEVICE_NET_TRANSITIONAL && function->subsystem == VIRTIO_DEVICE_NET;
-}
-
-/* Opens `bytes` of a BAR from `offset` on. Returns false when the BAR does not hold them or nobody gave it an
- * address. */
-static bool registers_open(const struct pci_bar *bar, uint64_t offset, uint64_t bytes, struct registers *block)
-{
-    if (!bar->present || bar->base == 0 || offset > bar->bytes || bytes > bar->bytes - offset)
-        return false;
-    ASSERT(bytes != 0);
-    *block = (struct registers){ .port = (uint16_t)(bar->base + offset) };
-    if (!bar->is_port)
-        block->memory = (volatile uint8_t *)memory_map_device(bar->base + offset, bytes);
-    return true;
 }
 
 /* virtio 1.2 §4.1.4: Reads one capability for each structure; the first of a kind that can be reached counts. */
@@ -54,7 +40,7 @@ static bool modern_open(struct virtio_pci *pci, const struct pci_access *access,
             continue;
         uint32_t offset = pci_read(access, address, at + VIRTIO_PCI_CAP_OFFSET);
         uint32_t bytes = pci_read(access, address, at + VIRTIO_PCI_CAP_LENGTH);
-        if (bytes < bytes_min[type] || !registers_open(&bar[index], offset, bytes, &block[type]))
+        if (bytes < bytes_min[type] || !pci_registers_open(&bar[index], offset, bytes, &block[type]))
             continue;
         found[type] = true;
         if (type == VIRTIO_PCI_CAP_DEVICE_CFG)
@@ -78,7 +64,7 @@ static bool legacy_open(struct virtio_pci *pci, const struct pci_bar *bar)
 {
     ASSERT(pci->bus.ops == NULL);
     uint32_t config = pci->bus.interrupts ? VIRTIO_PCI_LEGACY_CONFIG_WITH_MSIX : VIRTIO_PCI_LEGACY_CONFIG;
-    if (!bar->is_port || !registers_open(bar, 0, config + VIRTIO_NET_CONFIG_STATUS, &pci->common))
+    if (!bar->is_port || !pci_registers_open(bar, 0, config + VIRTIO_NET_CONFIG_STATUS, &pci->common))
         return false;
     pci->device = registers_at(pci->common, config);
     pci->bus.config_bytes = bar->bytes - config;
@@ -87,39 +73,20 @@ static bool legacy_open(struct virtio_pci *pci, const struct pci_bar *bar)
     return true;
 }
 
-/* PCI 3.0 §6.8.2: Writes the one message to entry 0 of the table; queues are pointed at it when they are enabled. */
-static bool msix_open(const struct pci_access *access, struct pci_address address,
-                      const struct pci_bar bar[PCI_BAR_COUNT], const struct virtio_message *message)
-{
-    ASSERT(message->address != 0);
-    unsigned index;
-    uint32_t offset;
-    struct registers table;
-    if (pci_msix_find(access, address, &index, &offset) == 0 || index >= PCI_BAR_COUNT || bar[index].is_port
-        || !registers_open(&bar[index], offset, PCI_MSIX_ENTRY_BYTES, &table))
-        return false;
-    registers_write32(table, PCI_MSIX_ENTRY_ADDRESS, (uint32_t)message->address);
-    registers_write32(table, PCI_MSIX_ENTRY_ADDRESS + 4, (uint32_t)(message->address >> 32));
-    registers_write32(table, PCI_MSIX_ENTRY_DATA, message->data);
-    registers_write32(table, PCI_MSIX_ENTRY_CONTROL, 0); /* 0: unmasked */
-    pci_msix_set(access, address, true);
-    return true;
-}
-
 bool virtio_pci_open(struct virtio_pci *pci, const struct pci_access *access, const struct pci_function *function,
-                     const struct virtio_message *message)
+                     const struct pci_message *message)
 {
     ASSERT(virtio_pci_is_net(function));
     struct pci_address address = function->address;
     memset(pci, 0, sizeof *pci);
     pci_function_name(function, pci->bus.place, sizeof pci->bus.place);
 
-    struct pci_bar bar[PCI_BAR_COUNT] = { 0 };
-    for (unsigned i = 0; i < PCI_BAR_COUNT; i += bar[i].is_64 ? 2 : 1)
-        bar[i] = pci_bar_read(access, address, i);
+    struct pci_bar bar[PCI_BAR_COUNT];
+    pci_bars_read(access, address, bar);
     pci_enable(access, address, clock_spin_us);
 
-    pci->bus.interrupts = message && msix_open(access, address, bar, message);
+    /* Entry 0; queues are pointed at it when they are enabled. */
+    pci->bus.interrupts = message && pci_msix_open(access, address, bar, 0, message);
 
     bool legacy_too = bar[0].present && bar[0].is_port;
     if (modern_open(pci, access, address, bar)) {

@@ -27,7 +27,7 @@ bool virtio_pci_is_net(const struct pci_function *function);
 /* Enables the function and fills in `pci->bus`. The receive queue's interrupts go to `message`, or nowhere if it is
  * NULL. Returns false if neither kind of registers can be reached. */
 bool virtio_pci_open(struct virtio_pci *pci, const struct pci_access *access, const struct pci_function *function,
-                     const struct virtio_message *message);
+                     const struct pci_message *message);
 
 /* The two kinds of registers, for virtio_pci_open, and the parts that both use. */
 extern const struct virtio_bus_ops virtio_pci_modern_ops; /* drivers/virtio/pci_modern.c */

@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "drivers/console/uart.h"
-#include "drivers/virtio/net.h"
+#include "drivers/nic/nic.h"
 #include "kernel/cpu/apic.h"
 #include "kernel/cpu/cpu.h"
 #include "kernel/cpu/traps.h"
@@ -52,7 +52,7 @@ static void machine_init(enum boot_protocol protocol, const void *information)
 
 static uint32_t counters_write(uint8_t *at)
 {
-    const struct counter_group *const group = &virtio_net_counter_group;
+    const struct counter_group *const group = nic_counter_group(0);
     for (size_t i = 0; i < group->count; i++)
         store_be64(at + 8 * i, group->values[i]);
     return (uint32_t)(8 * group->count);
@@ -106,9 +106,9 @@ static void rest(void)
     device->ops->poll(device);
     uint64_t now_ns = clock_now_ns();
     uint64_t sleep_ns = ++turn % 8 == 0 ? UINT64_C(1000000) : UINT64_C(10000000000);
-    if (virtio_net_wake(device))
+    if (nic_wake())
         sleep_until_ns(now_ns, now_ns + sleep_ns);
-    virtio_net_quiet(device);
+    nic_quiet();
 }
 
 _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
@@ -119,16 +119,16 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
     settings_begin(&settings, tables, 1);
     settings_add(&settings, "command line", boot.command_line, strlen(boot.command_line));
     bool sleeps = strcmp(boot.command_line, "sleep") == 0 && sleep_init();
-    struct virtio_message message = { sleep_message_address(), sleep_message_data() };
-    const struct virtio_net_wish wish = { &machine_settings.virtio_mmio, sleeps ? &message : NULL, NULL };
-    enum virtio_net_error error = virtio_net_find(&device, &wish);
-    if (error != VIRTIO_NET_OK)
-        shutdown(virtio_net_error_text(error));
+    struct pci_message message = { sleep_message_address(), sleep_message_data() };
+    const struct nic_wish wish = { &machine_settings.virtio_mmio, sleeps ? &message : NULL, NULL };
+    const char *error = nic_find(&device, &wish);
+    if (error != NULL)
+        shutdown(error);
     memory_seal();
-    sleeps = sleeps && virtio_net_can_wake(device);
+    sleeps = sleeps && nic_can_wake();
     log_line("echoing%s", sleeps ? " and sleeping" : "");
     bool link_up = device->link_up;
-    for (uint32_t turn = 0; virtio_net_broken(device) == NULL; turn++) {
+    for (uint32_t turn = 0; nic_broken() == NULL; turn++) {
         struct frame frame;
         if (device->ops->rx_borrow(device, &frame))
             take(&frame);
@@ -141,5 +141,5 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
             log_line("link %s", link_up ? "up" : "down");
         }
     }
-    shutdown(virtio_net_broken(device));
+    shutdown(nic_broken());
 }

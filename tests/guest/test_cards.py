@@ -108,7 +108,7 @@ def test_card_that_cannot_be_driven_is_refused_and_all_are_named(nic):
     options = cards((E1000, NET_2), (VIRTIO, NET_3))
     with qemu.Machine(qemu.kernel(f"{WORDS} nic={nic}", image=ECHO) + options, network=True) as guest:
         guest.wait_reset()
-    refusal = rf"nic={nic} is no virtio card of this machine; it has:(.*)"
+    refusal = rf"nic={nic} is no virtio card or gVNIC of this machine; it has:(.*)"
     names = set(re.search(refusal, guest.log)[1].split(" pci "))
     assert {f"00:03.0 1af4:1000 {SECOND}", "00:02.0 8086:100e"} <= names, guest.log
     assert "back to Linux: no network device" in guest.log

@@ -212,7 +212,7 @@ def test_device_that_insists_on_an_iommu_is_refused_with_a_message(iommu, table,
 
 def test_machine_without_a_virtio_device_lists_its_pci_functions(wire):
     with start(wire, "q35", "e1000e", ROOT_PORT) as guest:
-        guest.wait_for("back to Linux: no virtio network device")
+        guest.wait_for("back to Linux: no virtio network device and no gVNIC")
         assert re.search(r"pci 00:[0-9a-f]{2}\.0 8086:10d3 class 020000$", guest.log, re.MULTILINE), guest.log
         assert "class 060400, a bridge" in guest.log
         guest.wait_reset()

@@ -45,14 +45,19 @@ class Device:
         return self.process.returncode
 
 
+def nic_options(device, memory):
+    """Returns QEMU's options of the NIC, and of memory that the model can map, for `pc,memory-backend=ram`."""
+    nic = '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"%s"}}' % device.socket
+    return ["-object", f"memory-backend-memfd,id=ram,size={memory},share=on", "-device", nic]
+
+
 @contextlib.contextmanager
 def start(directory, options, *settings, memory="256M"):
     """Starts the model with these settings, and QEMU with these options and the model as its NIC."""
     device = Device(directory, *settings)
-    nic = '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"%s"}}' % device.socket
-    options = ["-object", f"memory-backend-memfd,id=ram,size={memory},share=on", "-device", nic, *options]
     try:
-        with qemu.Machine(options, machine="pc,memory-backend=ram", memory=memory, program=QEMU) as machine:
+        with qemu.Machine([*nic_options(device, memory), *options], machine="pc,memory-backend=ram", memory=memory,
+                          program=QEMU) as machine:
             yield machine, device
     finally:
         device.close()

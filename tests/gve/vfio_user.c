@@ -391,6 +391,8 @@ static struct sockaddr_un unix_address(const char *path)
     return address;
 }
 
+static struct sockaddr_un peer; /* REMOTE of dgram=; without a path: none */
+
 static void open_tap(const char *name)
 {
     struct ifreq request = { .ifr_flags = IFF_TAP | IFF_NO_PI };
@@ -407,13 +409,18 @@ static void open_dgram(char *paths)
         die("dgram=LOCAL,REMOTE has one path", paths);
     *remote++ = '\0';
     struct sockaddr_un near = unix_address(paths);
-    struct sockaddr_un far = unix_address(remote);
+    peer = unix_address(remote);
     unlink(paths);
     frames = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
     if (bind(frames, (struct sockaddr *)&near, sizeof near) < 0)
         die("cannot bind", paths);
-    if (connect(frames, (struct sockaddr *)&far, sizeof far) < 0)
-        die("cannot connect", remote);
+}
+
+/* Connects the pair of paths. The other end may be the same QEMU, whose network comes up before the NIC. */
+static void connect_peer(void)
+{
+    if (peer.sun_path[0] != '\0' && connect(frames, (struct sockaddr *)&peer, sizeof peer) < 0)
+        die("cannot connect", peer.sun_path);
 }
 
 static void accept_client(const char *path)
@@ -515,6 +522,7 @@ int main(int count, char **words)
     memset(vector_fd, -1, sizeof vector_fd);
     config_init(model.config.revision);
     accept_client(words[1]);
+    connect_peer();
     bool orders = true;
     while (true) {
         struct pollfd ready[] = { { .fd = client, .events = POLLIN },

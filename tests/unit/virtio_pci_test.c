@@ -179,7 +179,7 @@ static void add_msix(uint32_t bar, uint32_t offset)
     config[0xc0 / 4 + 1] = offset | bar;
 }
 
-static const struct virtio_message message = { UINT64_C(0xfee01000), 0x40 };
+static const struct pci_message message = { UINT64_C(0xfee01000), 0x40 };
 
 TEST(interrupts_go_to_the_given_address)
 {

@@ -6,5 +6,5 @@ $(GVE_DEVICE): $(patsubst %,$(BUILD)/host/%.o,tests/gve/model tests/gve/vfio_use
 check-gve: $(GVE_DEVICE) ## Linux's driver of Google's NIC on our model of it, in QEMU
 	@tests/gve/set_up.sh
 	@$(PY) -c 'from workshop.vm import linux_guest; linux_guest.kernel_tree(), linux_guest.program_files()'
-	$(OWN_NETWORK) $(PY) -m pytest -rfEs -q tests/gve/linux_driver.py
+	$(OWN_NETWORK) $(PY) -m pytest -rfEs -q tests/gve/linux_driver.py tests/gve/our_driver.py
 .PHONY: check-gve

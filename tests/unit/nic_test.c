@@ -1,12 +1,12 @@
-/* drivers/virtio/net_find.c: the choice of a machine's network device, the log's lines about the others, and the result
- * if none comes up. Devices are registers in plain memory, which keeps the last write. */
+/* drivers/nic/nic.c: the choice of a machine's network card, the log's lines about the others, and the result if none
+ * comes up. Devices are registers in plain memory, which keeps the last write. */
 #include "base/bytes.h"
 #include "kernel/memory/memory.h"
 #include "kernel/time/clock.h"
 #include "tests/lib/device_memory.h"
 
 /* The state of the one device starts again with each test. */
-#include "drivers/virtio/net_find.c"
+#include "drivers/nic/nic.c"
 #include "tests/lib/test.h"
 
 enum { FUNCTION_COUNT_MAX = 4, BAR_BYTES = 16384, PLACE_COUNT_MAX = 4, PLACE_BYTES = 4096 };
@@ -77,7 +77,7 @@ const struct pci_access *pci_access_find(void)
 
 BEFORE_EACH()
 {
-    memset(&net, 0, sizeof net);
+    memset(&card, 0, sizeof card);
     memset(&pci_list, 0, sizeof pci_list);
     memset(&others, 0, sizeof others);
     memset(&search, 0, sizeof search);
@@ -171,26 +171,26 @@ static bool log_has(const char *text)
     return false;
 }
 
-static enum virtio_net_error find(void)
+static const char *find(void)
 {
     struct netdev *device = NULL;
-    const struct virtio_net_wish wish = { &words, NULL, wanted_mac };
-    enum virtio_net_error error = virtio_net_find(&device, &wish);
-    assert_ptr_equal(device, &net.device);
+    const struct nic_wish wish = { &words, NULL, wanted_mac };
+    const char *error = nic_find(&device, &wish);
+    assert_ptr_equal(device, &card.device);
     return error;
 }
 
 TEST(machine_without_pci_and_places_has_no_device)
 {
     no_pci = true;
-    assert_int_equal(find(), VIRTIO_NET_NO_DEVICE);
+    assert_string_equal(find(), "no virtio network device and no gVNIC");
     assert_true(log_has("pci: none"));
 }
 
 TEST(machine_with_other_cards_alone_lists_them)
 {
     add_function(0, 3, 0x10d38086, 0x020000);
-    assert_int_equal(find(), VIRTIO_NET_NO_DEVICE);
+    assert_string_equal(find(), "no virtio network device and no gVNIC");
     assert_true(log_has("00:03.0 8086:10d3"));
 }
 
@@ -200,7 +200,7 @@ TEST(first_function_plays_and_the_others_are_named)
     add_modern(0, 4);
     add_function(0, 5, 0x10d38086, 0x020000);
     add_function(0, 6, 0x12371af4, 0x060000);
-    assert_int_equal(find(), VIRTIO_NET_OK);
+    assert_null(find());
     assert_true(log_has("virtio-net: pci 00:03.0 1af4:1041, modern, features VERSION_1"));
     assert_true(log_has("left alone: pci 00:04.0 1af4:1041 pci 00:05.0 8086:10d3"));
     assert_false(log_has("1af4:1237"));
@@ -210,13 +210,13 @@ TEST(first_function_plays_and_the_others_are_named)
 TEST(function_without_registers_is_skipped)
 {
     add_function(0, 3, 0x10411af4, 0x020000);
-    assert_int_equal(find(), VIRTIO_NET_NO_REGISTERS);
+    assert_string_equal(find(), "the network device's registers cannot be reached");
     assert_true(log_has("00:03.0 1af4:1041"));
 
     test_before_each();
     add_function(0, 3, 0x10411af4, 0x020000);
     add_modern(0, 4);
-    assert_int_equal(find(), VIRTIO_NET_OK);
+    assert_null(find());
     assert_true(log_has("virtio-net: pci 00:04.0"));
 }
 
@@ -224,7 +224,7 @@ TEST(function_that_does_not_come_up_is_reported)
 {
     add_modern(0, 3);
     store_le16(bars[0] + VIRTIO_PCI_COMMON_NUM_QUEUES, 1);
-    assert_int_equal(find(), VIRTIO_NET_NO_QUEUE);
+    assert_string_equal(find(), virtio_net_error_text(VIRTIO_NET_NO_QUEUE));
     assert_true(log_has("virtio-net: pci 00:03.0 1af4:1041, modern: the network device lacks"));
     assert_true(bars[0][VIRTIO_PCI_COMMON_DEVICE_STATUS] & VIRTIO_STATUS_FAILED);
 }
@@ -233,7 +233,7 @@ TEST(buses_of_a_second_host_bridge_are_searched_last)
 {
     add_function(0, 1, 0x12378086, 0x060000);
     add_modern(0x80, 2);
-    assert_int_equal(find(), VIRTIO_NET_OK);
+    assert_null(find());
     assert_true(log_has("virtio-net: pci 80:02.0"));
 }
 
@@ -248,7 +248,7 @@ TEST(place_of_the_settings_plays_and_the_others_are_named)
     add_place(1, 1);
     add_place(2, 1);
     add_modern(0, 3);
-    assert_int_equal(find(), VIRTIO_NET_OK);
+    assert_null(find());
     assert_true(log_has("virtio_mmio.device=4K@nowhere:5 is not SIZE@ADDRESS:IRQ"));
     assert_true(log_has(", mmio v2, features VERSION_1"));
     assert_true(log_has("left alone: mmio 0x2 pci 00:03.0 1af4:1041"));
@@ -260,14 +260,14 @@ TEST(place_that_does_not_come_up_leaves_the_machine_to_pci)
     add_node(0);
     add_node(1);
     add_place(0, 2); /* GUEST_CSUM without VERSION_1 */
-    assert_int_equal(find(), VIRTIO_NET_NOT_VERSION_1);
+    assert_string_equal(find(), virtio_net_error_text(VIRTIO_NET_NOT_VERSION_1));
     assert_true(log_has("virtio-net: mmio 0x0, mmio v2: the network device offers modern registers but not VERSION_1"));
 
     test_before_each();
     add_node(0);
     add_place(0, 2);
     add_modern(0, 3);
-    assert_int_equal(find(), VIRTIO_NET_OK);
+    assert_null(find());
     assert_true(log_has("virtio-net: pci 00:03.0"));
 }
 
@@ -287,7 +287,7 @@ TEST(access_platform_is_accepted_where_nothing_translates)
         encryption = cases[i].encryption;
         add_node(0);
         add_place(0, 1 | 2); /* VERSION_1 and ACCESS_PLATFORM, CSUM and GUEST_CSUM */
-        assert_int_equal(find(), VIRTIO_NET_OK);
+        assert_null(find());
         assert_true(log_has(cases[i].logged));
         model_memory_free_all();
     }
@@ -310,9 +310,9 @@ TEST(card_with_the_wanted_address_plays)
         for (uint8_t i = 1; i <= 3; i++)
             set_mac(add_modern(0, i), i);
         add_function(0, 5, 0x10d38086, 0x020000);
-        assert_int_equal(find(), VIRTIO_NET_OK);
-        assert_memory_equal(net.device.mac, mac, sizeof mac);
-        assert_int_equal(virtio_net_cards_left(), 0);
+        assert_null(find());
+        assert_memory_equal(card.device.mac, mac, sizeof mac);
+        assert_int_equal(nic_cards_left(), 0);
         for (uint8_t i = 1; i <= 3; i++) /* the others are reset, or not touched */
             assert_int_equal(bars[i - 1][VIRTIO_PCI_COMMON_DEVICE_STATUS] != 0, i == wanted);
         static const char *const left[] = {
@@ -332,15 +332,16 @@ TEST(wanted_address_that_no_card_has_is_refused_and_all_are_named)
     set_mac(add_modern(0, 1), 1);
     add_modern(0, 2); /* has no address of its own */
     add_function(0, 5, 0x10d38086, 0x020000);
-    assert_int_equal(find(), VIRTIO_NET_NO_SUCH_CARD);
-    assert_true(log_has("nic=52:54:00:00:00:09 is no virtio card of this machine; it has: pci 00:01.0 1af4:1041 "
-                        "52:54:00:00:00:01 pci 00:02.0 1af4:1041 pci 00:05.0 8086:10d3"));
+    assert_string_equal(find(), "no network device with a driver here has the address that nic= names");
+    assert_true(
+        log_has("nic=52:54:00:00:00:09 is no virtio card or gVNIC of this machine; it has: pci 00:01.0 1af4:1041 "
+                "52:54:00:00:00:01 pci 00:02.0 1af4:1041 pci 00:05.0 8086:10d3"));
 
     test_before_each();
     wanted_mac = mac;
     no_pci = true;
-    assert_int_equal(find(), VIRTIO_NET_NO_SUCH_CARD);
-    assert_true(log_has("nic=52:54:00:00:00:09 is no virtio card of this machine; it has: none"));
+    assert_string_equal(find(), "no network device with a driver here has the address that nic= names");
+    assert_true(log_has("nic=52:54:00:00:00:09 is no virtio card or gVNIC of this machine; it has: none"));
 }
 
 TEST(wanted_card_is_found_behind_a_second_host_bridge)
@@ -349,8 +350,55 @@ TEST(wanted_card_is_found_behind_a_second_host_bridge)
     wanted_mac = mac;
     set_mac(add_modern(0, 1), 1);
     set_mac(add_modern(0x80, 2), 2);
-    assert_int_equal(find(), VIRTIO_NET_OK);
+    assert_null(find());
     assert_true(log_has("virtio-net: pci 80:02.0"));
+}
+
+/* Adds a gVNIC whose registers are memory: it never answers its admin queue. */
+static struct fake_function *add_gvnic(uint8_t bus, uint8_t device)
+{
+    struct fake_function *function = add_function(bus, device, 0x00421ae0, 0x020000);
+    function->config[PCI_CLASS_REVISION / 4] |= 1; /* revision 0 takes the page of its queue in 32 bits */
+    function->memory[offsetof(struct gve_registers, device_status) + 3] = GVE_DEVICE_STATUS_IS_RESET;
+    for (unsigned bar = 0; bar <= 2; bar += 2) {
+        function->config[PCI_BAR0 / 4 + bar] = ((uint32_t)(uintptr_t)function->memory + bar * 4096) | 4;
+        function->config[PCI_BAR0 / 4 + bar + 1] = (uint32_t)((uintptr_t)function->memory >> 32);
+        function->writable[PCI_BAR0 / 4 + bar] = (uint32_t)-8192;
+        function->writable[PCI_BAR0 / 4 + bar + 1] = UINT32_MAX;
+    }
+    return function;
+}
+
+TEST(gvnic_that_does_not_answer_leaves_the_machine_to_virtio)
+{
+    const struct fake_function *gvnic = add_gvnic(0, 3);
+    add_modern(0, 4);
+    add_gvnic(0, 5);
+    assert_null(find());
+    assert_true(log_has("gve: pci 00:03.0 1ae0:0042: the gVNIC does not answer its admin queue"));
+    assert_true(log_has("virtio-net: pci 00:04.0 1af4:1041, modern"));
+    assert_true(log_has("left alone: pci 00:05.0 1ae0:0042"));
+    assert_int_equal(nic_cards_left(), 1);
+    /* Registers are big-endian: one command was given, and the device was reset after it. */
+    assert_int_equal(load_be32(gvnic->memory + offsetof(struct gve_registers, adminq_doorbell)), 1);
+    const uint32_t status = load_be32(gvnic->memory + offsetof(struct gve_registers, driver_status));
+    assert_int_equal(status, GVE_DRIVER_STATUS_RESET);
+    assert_int_equal(gvnic->memory[offsetof(struct gve_registers, driver_version)], '\n');
+    assert_string_equal(nic_counter_group(0)->prefix, "virtio_net.");
+    assert_string_equal(nic_counter_group(2)->prefix, "gve.");
+    assert_null(nic_counter_group(3));
+    assert_string_equal(nic_find_next(), "the gVNIC does not answer its admin queue");
+}
+
+TEST(gvnic_without_doorbells_is_skipped)
+{
+    struct fake_function *gvnic = add_gvnic(0, 3);
+    gvnic->config[PCI_BAR0 / 4 + 2] = 0;
+    gvnic->writable[PCI_BAR0 / 4 + 2] = 0;
+    gvnic->config[PCI_BAR0 / 4 + 3] = 0;
+    gvnic->writable[PCI_BAR0 / 4 + 3] = 0;
+    assert_string_equal(find(), "the network device's registers cannot be reached");
+    assert_true(log_has("gve: pci 00:03.0 1ae0:0042: the network device's registers cannot be reached"));
 }
 
 TEST(next_cards_are_tried_in_order_and_the_one_before_is_reset)
@@ -361,18 +409,18 @@ TEST(next_cards_are_tried_in_order_and_the_one_before_is_reset)
     add_modern(0, 3);
     add_function(0, 4, 0x10411af4, 0x020000); /* has no registers */
     add_modern(0, 5);
-    assert_int_equal(find(), VIRTIO_NET_OK);
+    assert_null(find());
     assert_true(log_has("virtio-net: mmio 0x0"));
-    assert_int_equal(virtio_net_cards_left(), 3);
+    assert_int_equal(nic_cards_left(), 3);
 
-    assert_int_equal(virtio_net_find_next(), VIRTIO_NET_OK);
+    assert_null(nic_find_next());
     assert_true(log_has("virtio-net: pci 00:03.0 1af4:1041, modern, features"));
     assert_int_equal(load_le32(places[0] + VIRTIO_MMIO_STATUS), 0);
-    assert_int_equal(virtio_net_cards_left(), 2);
+    assert_int_equal(nic_cards_left(), 2);
 
-    assert_int_equal(virtio_net_find_next(), VIRTIO_NET_OK);
+    assert_null(nic_find_next());
     assert_true(log_has("pci 00:04.0 1af4:1041: the network device's registers cannot be reached"));
     assert_true(log_has("virtio-net: pci 00:05.0 1af4:1041, modern, features"));
     assert_int_equal(bars[0][VIRTIO_PCI_COMMON_DEVICE_STATUS], 0);
-    assert_int_equal(virtio_net_cards_left(), 0);
+    assert_int_equal(nic_cards_left(), 0);
 }

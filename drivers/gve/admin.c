@@ -1,0 +1,410 @@
+/* From a gVNIC in any state to one that sends and receives, and back: the register page and the admin queue. Every wait
+ * is bounded; the device's answers are checked before they are used. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "base/secrets.h"
+#include "drivers/gve/gve.h"
+#include "kernel/memory/memory.h"
+
+enum {
+    MTU_BYTES_MAX = NETDEV_FRAME_BYTES_MAX - 14,
+    MTU_BYTES_MIN = 68, /* RFC 791 */
+    /* A reset or a command takes 2 s at most, which is Linux's limit for a command. */
+    WAIT_US = 100,
+    WAIT_COUNT_MAX = 20000,
+    COMMAND_COUNT = GVE_PAGE_BYTES / sizeof(struct gve_command),
+    IRQ_STRIDE_BYTES = 64,
+    QPL_TX = 0, /* ids of the page lists */
+    QPL_RX = 1,
+};
+
+#define REGISTER(name) offsetof(struct gve_registers, name)
+
+static const char no_answer[] = "the gVNIC does not answer its admin queue";
+static const char refused[] = "the gVNIC refuses a command";
+
+/* ---- registers ---- */
+
+static bool wait_for(struct gve_bus *bus, uint32_t offset, uint32_t mask, uint32_t value)
+{
+    for (uint32_t i = 0; i < WAIT_COUNT_MAX; i++) {
+        if ((bus->ops->read(bus, offset) & mask) == value)
+            return true;
+        bus->wait_us(WAIT_US);
+    }
+    return false;
+}
+
+/* Resets the device, which firmware or a Linux before this kernel may have left running. */
+static bool reset(struct gve_bus *bus)
+{
+    bus->command_count = 0;
+    if (bus->pci_revision == 0) {
+        bus->ops->write(bus, REGISTER(adminq_pfn), 0, 4);
+        return wait_for(bus, REGISTER(adminq_pfn), UINT32_MAX, 0);
+    }
+    bus->ops->write(bus, REGISTER(driver_status), GVE_DRIVER_STATUS_RESET, 4);
+    return wait_for(bus, REGISTER(device_status), GVE_DEVICE_STATUS_IS_RESET, GVE_DEVICE_STATUS_IS_RESET);
+}
+
+/* Resets the device and gives it the admin queue. */
+static const char *begin(struct gve_bus *bus)
+{
+    if (bus->commands == NULL) {
+        bus->commands = memory_take(GVE_PAGE_BYTES, GVE_PAGE_BYTES, "gve admin queue");
+        bus->answer = memory_take(GVE_PAGE_BYTES, GVE_PAGE_BYTES, "gve answers");
+    }
+    if (!reset(bus))
+        return "the gVNIC does not come out of its reset";
+    for (const char *text = "GVE-PEREGRINE-1.0.0\n"; *text != '\0'; text++)
+        bus->ops->write(bus, REGISTER(driver_version), (uint8_t)*text, 1);
+    const uint64_t at = (uintptr_t)bus->commands;
+    if (bus->pci_revision == 0) {
+        if (at / GVE_PAGE_BYTES > UINT32_MAX)
+            return "the admin queue lies beyond what the gVNIC can address";
+        bus->ops->write(bus, REGISTER(adminq_pfn), (uint32_t)(at / GVE_PAGE_BYTES), 4);
+        return NULL;
+    }
+    bus->ops->write(bus, REGISTER(adminq_bytes), GVE_PAGE_BYTES, 2);
+    bus->ops->write(bus, REGISTER(adminq_base_hi), (uint32_t)(at >> 32), 4);
+    bus->ops->write(bus, REGISTER(adminq_base_lo), (uint32_t)at, 4);
+    bus->ops->write(bus, REGISTER(driver_status), GVE_DRIVER_STATUS_RUN, 4);
+    return NULL;
+}
+
+/* ---- commands ---- */
+
+/* Returns an empty command. */
+static struct gve_command *command_new(struct gve_bus *bus, uint32_t opcode)
+{
+    struct gve_command *command = &bus->commands[bus->command_count % COMMAND_COUNT];
+    memset(command, 0, sizeof *command);
+    store_be32(&command->opcode, opcode);
+    return command;
+}
+
+/* Has the device do the command that command_new has returned last. Returns NULL, or why that fails. */
+static const char *command_do(struct gve_bus *bus)
+{
+    const struct gve_command *command = &bus->commands[bus->command_count++ % COMMAND_COUNT];
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    bus->ops->write(bus, REGISTER(adminq_doorbell), bus->command_count, 4);
+    if (!wait_for(bus, REGISTER(adminq_event_counter), UINT32_MAX, bus->command_count))
+        return no_answer;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    const uint32_t status = load_be32(&command->status);
+    if (status == GVE_ADMINQ_STATUS_PASSED)
+        return NULL;
+    log_line("gve: %s: command 0x%x has status 0x%x", bus->place, load_be32(&command->opcode), status);
+    return refused;
+}
+
+static const char *command_with_id(struct gve_bus *bus, uint32_t opcode, uint32_t id)
+{
+    store_be32(&command_new(bus, opcode)->id, id);
+    return command_do(bus);
+}
+
+/* Tells the device which formats this driver knows. The numbers of operating systems are Google's, and none is ours: a
+ * refusal is logged, and the commands that follow decide. */
+static const char *introduce(struct gve_bus *bus)
+{
+    struct gve_driver_info *info = (void *)bus->answer;
+    memset(info, 0, sizeof *info);
+    info->driver_major = 1;
+    store_be64(&info->capabilities[0], BIT(GVE_CAPABILITY_GQI_QPL) | BIT(GVE_CAPABILITY_GQI_RDA));
+    memcpy(info->os_text1, "Peregrine", sizeof "Peregrine");
+    struct gve_verify_driver_compatibility *args =
+        &command_new(bus, GVE_ADMINQ_VERIFY_DRIVER_COMPATIBILITY)->verify_driver_compatibility;
+    store_be64(&args->info_bytes, sizeof *info);
+    store_be64(&args->info_address, (uintptr_t)info);
+    return command_do(bus) == no_answer ? no_answer : NULL;
+}
+
+/* ---- the device's description ---- */
+
+struct description {
+    uint64_t page_count_max;
+    uint32_t tx_entries, rx_entries, counter_count, mtu_bytes;
+    uint8_t mac[NETDEV_MAC_BYTES];
+    bool raw;
+};
+
+/* Reads the options: `*dqo` and `*gqi` say which formats are offered. Returns false if they reach past the end. An
+ * option that requires features which this driver does not know is none. */
+static bool options_read(const uint8_t *at, const uint8_t *end, uint32_t count, struct description *description,
+                         bool *gqi, bool *dqo)
+{
+    for (; count > 0; count--) {
+        struct gve_device_option option;
+        if ((size_t)(end - at) < sizeof option)
+            return false;
+        memcpy(&option, at, sizeof option);
+        at += sizeof option;
+        const uint16_t id = load_be16(&option.id), bytes = load_be16(&option.bytes);
+        if (bytes > end - at)
+            return false;
+        at += bytes;
+        if (load_be32(&option.required_features) != 0)
+            continue;
+        description->raw |= id == GVE_OPTION_GQI_RAW_ADDRESSING && bytes == 0;
+        description->raw |= id == GVE_OPTION_GQI_RDA && bytes >= GVE_OPTION_GQI_BYTES;
+        *gqi |= description->raw || (id == GVE_OPTION_GQI_QPL && bytes >= GVE_OPTION_GQI_BYTES);
+        *dqo |= id == GVE_OPTION_DQO_RDA || id == GVE_OPTION_DQO_QPL;
+    }
+    return true;
+}
+
+static bool entries_are_usable(uint32_t count)
+{
+    return count >= GVE_RING_ENTRIES_MIN && count <= GVE_RING_ENTRIES_MAX && (count & (count - 1)) == 0;
+}
+
+/* Has the device describe itself. */
+static const char *describe(struct gve_bus *bus, struct description *description)
+{
+    struct gve_device_descriptor fixed;
+    bool gqi = false, dqo = false;
+    struct gve_describe_device *args = &command_new(bus, GVE_ADMINQ_DESCRIBE_DEVICE)->describe_device;
+    store_be64(&args->descriptor_address, (uintptr_t)bus->answer);
+    store_be32(&args->descriptor_version, GVE_DEVICE_DESCRIPTOR_VERSION);
+    store_be32(&args->available_bytes, GVE_PAGE_BYTES);
+    memset(bus->answer, 0, GVE_PAGE_BYTES);
+    const char *error = command_do(bus);
+    if (error != NULL)
+        return error;
+    memcpy(&fixed, bus->answer, sizeof fixed);
+    const uint32_t bytes = load_be16(&fixed.total_bytes);
+    *description = (struct description){
+        .page_count_max = load_be64(&fixed.max_registered_pages),
+        .tx_entries = load_be16(&fixed.tx_queue_entries),
+        .rx_entries = load_be16(&fixed.rx_queue_entries),
+        .counter_count = load_be16(&fixed.counters),
+        .mtu_bytes = load_be16(&fixed.mtu),
+    };
+    memcpy(description->mac, fixed.mac, sizeof fixed.mac);
+    if (bytes < sizeof fixed || bytes > GVE_PAGE_BYTES
+        || !options_read(bus->answer + sizeof fixed, bus->answer + bytes, load_be16(&fixed.option_count), description,
+                         &gqi, &dqo))
+        return "the gVNIC's description of itself is cut off";
+    if (dqo && !gqi)
+        return "the gVNIC offers queues of the DQO formats alone, which this driver does not know";
+    if (!entries_are_usable(description->tx_entries) || !entries_are_usable(description->rx_entries)
+        || description->counter_count == 0)
+        return "the gVNIC's queues have an impossible size";
+    if (description->mtu_bytes < MTU_BYTES_MIN || (description->mac[0] & 1))
+        return "the gVNIC has an impossible MTU or hardware address";
+    return NULL;
+}
+
+bool gve_peek_mac(struct gve_bus *bus, uint8_t mac[NETDEV_MAC_BYTES])
+{
+    struct description description;
+    const bool known = begin(bus) == NULL && describe(bus, &description) == NULL;
+    if (known)
+        memcpy(mac, description.mac, NETDEV_MAC_BYTES);
+    return reset(bus) && known;
+}
+
+/* ---- the way up ---- */
+
+/* Memory that the device writes, and the driver reads while it goes up. */
+struct shared {
+    struct gve_queue_resources tx, rx;
+    uint8_t irq_doorbells[GVE_NOTIFY_COUNT * IRQ_STRIDE_BYTES];
+};
+static_assert(sizeof(struct shared) <= GVE_PAGE_BYTES, "bus->answer");
+
+static const char *resources_configure(struct gve *net, const struct description *description)
+{
+    struct gve_bus *bus = net->bus;
+    const size_t counter_bytes = description->counter_count * sizeof(uint32_t);
+    net->tx.counter = memory_take(counter_bytes, 64, "gve counters");
+    memset((void *)(uintptr_t)net->tx.counter, 0, counter_bytes);
+    memset(bus->answer, 0xff, GVE_PAGE_BYTES); /* out of range: for fields that the device leaves out */
+    const struct shared *shared = (const void *)bus->answer;
+    struct gve_configure_device_resources *args =
+        &command_new(bus, GVE_ADMINQ_CONFIGURE_DEVICE_RESOURCES)->configure_device_resources;
+    store_be64(&args->counter_array, (uintptr_t)net->tx.counter);
+    store_be64(&args->irq_doorbells, (uintptr_t)shared->irq_doorbells);
+    store_be32(&args->counter_count, description->counter_count);
+    store_be32(&args->irq_doorbell_count, GVE_NOTIFY_COUNT);
+    store_be32(&args->irq_doorbell_stride_bytes, IRQ_STRIDE_BYTES);
+    args->queue_format = net->raw ? GVE_FORMAT_GQI_RDA : GVE_FORMAT_GQI_QPL;
+    return command_do(bus);
+}
+
+static const char *page_list_register(struct gve_bus *bus, uint32_t id, const uint8_t *memory, uint32_t page_count)
+{
+    uint64_t *pages = memory_take(page_count * sizeof *pages, GVE_PAGE_BYTES, "gve page list");
+    for (uint32_t i = 0; i < page_count; i++)
+        store_be64(&pages[i], (uintptr_t)memory + (uint64_t)i * GVE_PAGE_BYTES);
+    struct gve_register_page_list *args = &command_new(bus, GVE_ADMINQ_REGISTER_PAGE_LIST)->register_page_list;
+    store_be32(&args->id, id);
+    store_be32(&args->page_count, page_count);
+    store_be64(&args->address_list, (uintptr_t)pages);
+    store_be64(&args->page_bytes, GVE_PAGE_BYTES);
+    return command_do(bus);
+}
+
+/* Takes the buffers; without raw addressing the device learns their pages. Linux registers a page an entry for
+ * receiving, and so does this driver: two buffers fit into each. */
+static const char *buffers_take(struct gve *net, const struct description *description)
+{
+    net->rx_posted_max = (uint16_t)min_size(description->rx_entries, GVE_RX_POSTED_MAX);
+    const size_t all_bytes = (size_t)(net->rx_posted_max + NETDEV_RX_BORROWED_MAX) * GVE_RX_BUFFER_BYTES;
+    const size_t rx_bytes = net->raw ? all_bytes
+                                     : max_size(description->rx_entries * (size_t)GVE_PAGE_BYTES, all_bytes);
+    if (!net->raw && description->page_count_max < (rx_bytes + GVE_TX_MEMORY_BYTES) / GVE_PAGE_BYTES)
+        return "the gVNIC takes too few pages for the buffers";
+    net->rx_memory = memory_take(rx_bytes, GVE_PAGE_BYTES, "receive buffers");
+    net->tx_memory = memory_take(GVE_TX_MEMORY_BYTES, GVE_PAGE_BYTES, "transmit buffers");
+    secrets_hold(net->tx_memory, GVE_TX_MEMORY_BYTES); /* logins */
+    if (net->raw)
+        return NULL;
+    net->rx_base = (uintptr_t)net->rx_memory;
+    net->tx_base = (uintptr_t)net->tx_memory;
+    const char *error = page_list_register(net->bus, QPL_TX, net->tx_memory, GVE_TX_MEMORY_BYTES / GVE_PAGE_BYTES);
+    return error != NULL ? error
+                         : page_list_register(net->bus, QPL_RX, net->rx_memory, (uint32_t)(rx_bytes / GVE_PAGE_BYTES));
+}
+
+static void *ring_take(size_t bytes)
+{
+    void *ring = memory_take(bytes, GVE_PAGE_BYTES, "gve rings");
+    return memset(ring, 0, bytes);
+}
+
+static const char *tx_create(struct gve *net, uint32_t entries)
+{
+    struct gve_bus *bus = net->bus;
+    const struct shared *shared = (const void *)bus->answer;
+    net->tx.mask = entries - 1;
+    net->tx.ring = ring_take(entries * sizeof *net->tx.ring);
+    net->tx.buffer = ring_take(entries * sizeof *net->tx.buffer);
+    struct gve_create_tx_queue *args = &command_new(bus, GVE_ADMINQ_CREATE_TX_QUEUE)->create_tx_queue;
+    store_be64(&args->resources_address, (uintptr_t)&shared->tx);
+    store_be64(&args->ring_address, (uintptr_t)net->tx.ring);
+    store_be32(&args->page_list_id, net->raw ? GVE_QPL_ID_RAW_ADDRESSING : QPL_TX);
+    store_be32(&args->notify_id, GVE_NOTIFY_TX);
+    store_be16(&args->ring_size, (uint16_t)entries);
+    return command_do(bus);
+}
+
+static const char *rx_create(struct gve *net, uint32_t entries)
+{
+    struct gve_bus *bus = net->bus;
+    const struct shared *shared = (const void *)bus->answer;
+    net->rx.mask = entries - 1;
+    net->rx.seq = 1;
+    net->rx.ring = ring_take(entries * sizeof *net->rx.ring);
+    net->rx.data = ring_take(entries * sizeof *net->rx.data);
+    net->rx.buffer = ring_take(entries * sizeof *net->rx.buffer);
+    struct gve_create_rx_queue *args = &command_new(bus, GVE_ADMINQ_CREATE_RX_QUEUE)->create_rx_queue;
+    store_be32(&args->notify_id, GVE_NOTIFY_RX);
+    store_be64(&args->resources_address, (uintptr_t)&shared->rx);
+    store_be64(&args->descriptor_ring_address, (uintptr_t)net->rx.ring);
+    store_be64(&args->data_ring_address, (uintptr_t)net->rx.data);
+    store_be32(&args->page_list_id, net->raw ? GVE_QPL_ID_RAW_ADDRESSING : QPL_RX);
+    store_be16(&args->ring_size, (uint16_t)entries);
+    store_be16(&args->packet_buffer_bytes, GVE_RX_BUFFER_BYTES);
+    return command_do(bus);
+}
+
+/* Takes the places that the device gave the queues: doorbells, and the counter of sent descriptors. */
+static const char *places_take(struct gve *net, uint32_t counter_count)
+{
+    const struct shared *shared = (const void *)net->bus->answer;
+    const uint32_t counter = load_be32(&shared->tx.counter_index);
+    const uint32_t count = net->bus->doorbell_count;
+    net->tx.doorbell = load_be32(&shared->tx.doorbell_index);
+    net->rx.doorbell = load_be32(&shared->rx.doorbell_index);
+    bool good = counter < counter_count && net->tx.doorbell < count && net->rx.doorbell < count
+                && net->tx.doorbell != net->rx.doorbell;
+    for (size_t i = 0; i < GVE_NOTIFY_COUNT; i++) {
+        net->irq_doorbell[i] = load_be32(shared->irq_doorbells + i * IRQ_STRIDE_BYTES);
+        good = good && net->irq_doorbell[i] < count && net->irq_doorbell[i] != net->tx.doorbell
+               && net->irq_doorbell[i] != net->rx.doorbell;
+    }
+    if (!good)
+        return "the gVNIC puts a doorbell or a counter where there is none";
+    net->tx.counter += counter;
+    return NULL;
+}
+
+static const char *bring_up(struct gve *net)
+{
+    struct gve_bus *bus = net->bus;
+    struct description description;
+    const char *error;
+
+    if ((error = begin(bus)) != NULL || (error = introduce(bus)) != NULL
+        || (error = describe(bus, &description)) != NULL)
+        return error;
+    memcpy(net->device.mac, description.mac, sizeof net->device.mac);
+    net->device.mtu_bytes = (uint16_t)min_size(description.mtu_bytes, MTU_BYTES_MAX);
+    net->device.tx_checksum = true;
+    net->raw = description.raw;
+    if ((error = resources_configure(net, &description)) != NULL || (error = buffers_take(net, &description)) != NULL
+        || (error = tx_create(net, description.tx_entries)) != NULL
+        || (error = rx_create(net, description.rx_entries)) != NULL
+        || (error = places_take(net, description.counter_count)) != NULL)
+        return error;
+    gve_buffers_init(net);
+    gve_twin_init(net);
+    for (size_t i = 0; i < GVE_NOTIFY_COUNT; i++)
+        bus->ops->doorbell(bus, net->irq_doorbell[i], GVE_IRQ_MASK);
+    gve_rx_refill(net);
+    gve_state_set(net, bus->ops->read(bus, REGISTER(device_status)));
+    return net->broken;
+}
+
+const char *gve_init(struct gve *net, struct gve_bus *bus)
+{
+    ASSERT(bus->ops != NULL && bus->wait_us != NULL);
+    memset(net, 0, sizeof *net);
+    net->bus = bus;
+    net->device.ops = &gve_ops;
+    /* Memory is reached directly, or not at all: no command asks for translated addresses. */
+    if (bus->behind != NULL)
+        return "this machine has an IOMMU or encrypted memory, which this driver does not know";
+    const char *error = bring_up(net);
+    if (error != NULL)
+        reset(bus);
+    return error;
+}
+
+/* Goes on after an error up to the reset, except that a device which does not answer is not asked again. */
+void gve_stop(struct gve *net)
+{
+    static const struct {
+        uint32_t opcode, id;
+        bool page_list;
+    } steps[] = {
+        { GVE_ADMINQ_DESTROY_TX_QUEUE, 0, false },
+        { GVE_ADMINQ_DESTROY_RX_QUEUE, 0, false },
+        { GVE_ADMINQ_UNREGISTER_PAGE_LIST, QPL_TX, true },
+        { GVE_ADMINQ_UNREGISTER_PAGE_LIST, QPL_RX, true },
+        { GVE_ADMINQ_DECONFIGURE_DEVICE_RESOURCES, 0, false },
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(steps); i++)
+        if (!(steps[i].page_list && net->raw) && command_with_id(net->bus, steps[i].opcode, steps[i].id) == no_answer)
+            break;
+    if (!reset(net->bus))
+        log_line("gve: %s: the reset is not acknowledged", net->bus->place);
+}
+
+size_t gve_describe(const struct gve *net, char *out, size_t out_bytes)
+{
+    const uint8_t *mac = net->device.mac;
+    return format(out, out_bytes,
+                  "%s, revision %u, format GQI %s, queues rx %u tx %u, mac %02x:%02x:%02x:%02x:%02x:%02x, mtu %u, "
+                  "link %s",
+                  net->bus->place, net->bus->pci_revision, net->raw ? "with raw addressing" : "with page lists",
+                  net->rx.mask + 1, net->tx.mask + 1, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5],
+                  net->device.mtu_bytes, net->device.link_up ? "up" : "down");
+}

@@ -1,0 +1,704 @@
+/* drivers/gve/ against the model of tests/gve: up and home in each format, frames both ways, ownership, and a device
+ * whose answers, completions and counters are out of range. SEED=n replays the random ones. */
+#include "base/bytes.h"
+#include "base/cycles.h"
+#include "base/trace.h"
+#include "drivers/gve/gve.h"
+#include "net/ip/checksum.h"
+#include "tests/gve/bus.h"
+#include "tests/lib/device_memory.h"
+#include "tests/lib/random.h"
+#include "tests/lib/test.h"
+
+enum { RAW = 1 << GVE_FORMAT_GQI_RDA, LISTS = 1 << GVE_FORMAT_GQI_QPL, ENTRIES = 256, TCP_FRAME_BYTES = 54 + 100 };
+
+static _Alignas(64) struct gve_model_bus bus;
+static struct gve_model *const model = &bus.model;
+static struct gve net;
+static struct netdev *const device = &net.device;
+
+BEFORE_ALL() { random_seed(20261128); }
+
+AFTER_EACH()
+{
+    model_memory_free_all();
+    memset(&gve_counters, 0, sizeof gve_counters);
+}
+
+static void make(uint32_t formats, uint8_t revision, uint16_t entries)
+{
+    test_after_each();
+    gve_model_bus_init(&bus, formats, revision, entries);
+}
+
+static void start_as(uint32_t formats, uint8_t revision, uint16_t entries)
+{
+    make(formats, revision, entries);
+    assert_null(gve_init(&net, &bus.bus));
+    assert_null(model->violation);
+}
+
+static void start(void) { start_as(RAW | LISTS, 0, ENTRIES); }
+
+/* Fills a frame with bytes that follow from `number`. */
+static void fill(uint8_t *at, uint32_t bytes, uint32_t number)
+{
+    for (uint32_t i = 0; i < bytes; i++)
+        at[i] = (uint8_t)(number * 131 + i * 7 + (i >> 8));
+}
+
+static void check(const uint8_t *at, uint32_t bytes, uint32_t number)
+{
+    uint8_t expected[GVE_BUS_FRAME_BYTES];
+    fill(expected, bytes, number);
+    assert_memory_equal(at, expected, bytes);
+}
+
+static bool deliver(uint32_t bytes, uint32_t number)
+{
+    static uint8_t frame[9000];
+    fill(frame, bytes, number);
+    return gve_model_receive(model, frame, bytes);
+}
+
+static bool borrow(struct frame *frame) { return device->ops->rx_borrow(device, frame); }
+
+static void expect(uint32_t bytes, uint32_t number)
+{
+    struct frame frame;
+    assert_true(borrow(&frame));
+    assert_int_equal(frame.bytes, bytes);
+    check(frame.data, bytes, number);
+    device->ops->rx_release(device, &frame);
+}
+
+static void expect_none(void)
+{
+    struct frame frame;
+    assert_false(borrow(&frame));
+}
+
+/* Sends a frame; `moved` bytes lie before it in its buffer. */
+static bool send_moved(uint32_t bytes, uint32_t number, uint32_t moved)
+{
+    struct tx_buffer *buffer = device->ops->tx_acquire(device);
+    if (buffer == NULL)
+        return false;
+    assert_int_equal((uintptr_t)buffer->data % 16, 2);
+    buffer->data += moved;
+    fill(buffer->data, bytes, number);
+    bool sent = device->ops->tx_publish(device, buffer, bytes, 0, 0);
+    device->ops->tx_release(device, buffer);
+    return sent;
+}
+
+static void expect_sent(uint32_t bytes, uint32_t number)
+{
+    const uint64_t at = (model->sent_count - 1) % GVE_BUS_SENT_MAX;
+    assert_int_equal(bus.sent[at].length, bytes);
+    check(bus.sent[at].bytes, bytes, number);
+}
+
+static void poll(void)
+{
+    device->ops->poll(device);
+    gve_check(&net);
+}
+
+/* Lets the time pass after which the state is read. */
+static void silence_passes(void)
+{
+    poll();
+    net.last_rx_cycles = cycles_now() - BIT(33);
+    poll();
+}
+
+/* Makes a TCP frame of TCP_FRAME_BYTES with good checksums. */
+static void tcp_frame(uint8_t *frame)
+{
+    uint8_t *ip = frame + 14, *tcp = ip + 20;
+    const uint16_t l4_bytes = TCP_FRAME_BYTES - 34;
+    random_fill(frame, TCP_FRAME_BYTES);
+    store_be16(frame + 12, 0x0800);
+    ip[0] = 0x45;
+    store_be16(ip + 2, TCP_FRAME_BYTES - 14);
+    store_be16(ip + 6, 0);
+    ip[9] = 6;
+    store_be16(ip + 10, 0);
+    store_be16(ip + 10, checksum_finish(checksum_sum(0, ip, 20)));
+    store_be16(tcp + 16, 0);
+    uint32_t sum = checksum_pseudo_ipv4(load_be32(ip + 12), load_be32(ip + 16), 6, l4_bytes);
+    store_be16(tcp + 16, checksum_finish(checksum_sum(sum, tcp, l4_bytes)));
+}
+
+/* ---- up and home ---- */
+
+TEST(device_comes_up_in_each_format_and_goes_home_clean)
+{
+    for (uint8_t i = 0; i < 8; i++) {
+        const bool raw = i & 1, revision = i & 2;
+        start_as(raw ? RAW | LISTS : LISTS, revision, i & 4 ? 1024 : 16);
+        assert_int_equal(net.raw, raw);
+        assert_memory_equal(device->mac, model->config.mac, 6);
+        assert_int_equal(device->mtu_bytes, 1460);
+        assert_true(device->link_up && device->tx_checksum);
+        assert_true(model->state.block[GVE_NOTIFY_TX].masked && model->state.block[GVE_NOTIFY_RX].masked);
+        assert_int_equal(model->state.list[0].page_count != 0, !raw);
+        char text[200], wanted[200];
+        assert_true(gve_describe(&net, text, sizeof text) < sizeof text);
+        snprintf(wanted, sizeof wanted,
+                 "model, revision %d, format GQI with %s, queues rx %d tx %d, mac 42:01:0a:00:00:02, mtu 1460, link up",
+                 revision, raw ? "raw addressing" : "page lists", i & 4 ? 1024 : 16, i & 4 ? 1024 : 16);
+        assert_string_equal(text, wanted);
+        assert_true(deliver(60, 1));
+        expect(60, 1);
+
+        const uint64_t resets = model->reset_count;
+        gve_stop(&net);
+        assert_null(model->violation); /* destroys, unregisters and deconfigures in an order that the model accepts */
+        assert_false(model->state.configured);
+        assert_int_equal(model->reset_count, resets + 1);
+        assert_false(deliver(60, 2));
+    }
+}
+
+TEST(device_left_running_by_another_is_reset_first)
+{
+    start();
+    static struct gve again;
+    assert_null(gve_init(&again, &bus.bus));
+    assert_null(model->violation);
+    uint8_t mac[6];
+    assert_true(gve_peek_mac(&bus.bus, mac));
+    assert_memory_equal(mac, model->config.mac, 6);
+    assert_false(model->state.tx[0].created);
+}
+
+static enum gve_model_written altered;
+static uint32_t alter_at, alter_bytes, alter_value;
+
+/* Writes `alter_bytes` of `alter_value` at `alter_at` of each structure of the kind `altered`. */
+static void alter(enum gve_model_written what, uint8_t *structure)
+{
+    if (what != altered)
+        return;
+    if (alter_bytes == 1)
+        structure[alter_at] = (uint8_t)alter_value;
+    else if (alter_bytes == 2)
+        store_be16(structure + alter_at, (uint16_t)alter_value);
+    else
+        store_be32(structure + alter_at, alter_value);
+}
+
+static void alter_field(enum gve_model_written what, size_t at, uint32_t bytes, uint32_t value)
+{
+    altered = what;
+    alter_at = (uint32_t)at;
+    alter_bytes = bytes;
+    alter_value = value;
+    bus.alter = alter;
+}
+
+#define DESCRIPTION(field) GVE_MODEL_DESCRIPTION, offsetof(struct gve_device_descriptor, field)
+#define OPTION(field)                                                                                                  \
+    GVE_MODEL_DESCRIPTION, sizeof(struct gve_device_descriptor) + offsetof(struct gve_device_option, field)
+#define RESOURCES(field) GVE_MODEL_RESOURCES, offsetof(struct gve_queue_resources, field)
+#define REGISTERS(field) GVE_MODEL_REGISTERS, offsetof(struct gve_registers, field)
+
+TEST(answers_out_of_range_are_refused_and_the_device_reset)
+{
+    static const char size[] = "impossible size", cut[] = "cut off", place[] = "where there is none";
+    static const struct {
+        enum gve_model_written what;
+        size_t at;
+        uint32_t bytes, value;
+        const char *error;
+    } cases[] = {
+        { DESCRIPTION(tx_queue_entries), 2, 0, size },
+        { DESCRIPTION(tx_queue_entries), 2, 8, size },
+        { DESCRIPTION(tx_queue_entries), 2, 100, size },
+        { DESCRIPTION(tx_queue_entries), 2, 0x8000, size },
+        { DESCRIPTION(rx_queue_entries), 2, 0, size },
+        { DESCRIPTION(rx_queue_entries), 2, 257, size },
+        { DESCRIPTION(rx_queue_entries), 2, 0x8000, size },
+        { DESCRIPTION(counters), 2, 0, size },
+        { DESCRIPTION(mtu), 2, 67, "impossible MTU" },
+        { DESCRIPTION(mac), 1, 0x43, "hardware address" },
+        { DESCRIPTION(max_registered_pages), 4, 0, NULL }, /* the upper half: fewer pages are said below */
+        { DESCRIPTION(total_bytes), 2, 39, cut },
+        { DESCRIPTION(total_bytes), 2, 4097, cut },
+        { DESCRIPTION(total_bytes), 2, 50, cut },
+        { DESCRIPTION(option_count), 2, 2, cut },
+        { OPTION(bytes), 2, 0xffff, cut },
+        { OPTION(id), 2, GVE_OPTION_DQO_RDA, "DQO formats alone" },
+        { RESOURCES(doorbell_index), 4, 1024, place },
+        { RESOURCES(doorbell_index), 4, UINT32_MAX, place },
+        { RESOURCES(doorbell_index), 4, 0x40, place }, /* one for both queues */
+        { RESOURCES(counter_index), 4, 8, place },
+        { GVE_MODEL_IRQ_INDEX, 0, 4, 1024, place },
+        { GVE_MODEL_IRQ_INDEX, 0, 4, 0x80, place }, /* a queue's doorbell */
+        { GVE_MODEL_STATUS, 0, 4, 0, "refuses a command" },
+        { GVE_MODEL_STATUS, 0, 4, 0xfffffff7, "refuses a command" },
+        { REGISTERS(adminq_event_counter), 4, 77, "does not answer" },
+        { REGISTERS(adminq_pfn), 4, 1, "come out of its reset" },
+        { REGISTERS(device_status), 4, GVE_DEVICE_STATUS_RESET, "asks for a reset" },
+        { REGISTERS(device_status), 4, UINT32_MAX, "is gone" },
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        make(LISTS, 0, ENTRIES);
+        alter_field(cases[i].what, cases[i].at, cases[i].bytes, cases[i].value);
+        const char *error = gve_init(&net, &bus.bus);
+        if (cases[i].error == NULL ? error != NULL : error == NULL || strstr(error, cases[i].error) == NULL)
+            fail_msg("case %zu: %s", i, error ? error : "came up");
+        assert_int_equal(model->state.configured, error == NULL);
+    }
+    make(LISTS, 0, ENTRIES);
+    alter_field(GVE_MODEL_DESCRIPTION, 4, 4, 300);
+    assert_non_null(strstr(gve_init(&net, &bus.bus), "too few pages"));
+    make(LISTS, 0, ENTRIES);
+    bus.bus.behind = "DMAR";
+    assert_non_null(strstr(gve_init(&net, &bus.bus), "IOMMU"));
+    assert_int_equal(model->reset_count, 1); /* the model's own: nothing was touched */
+    make(LISTS, 1, ENTRIES);
+    model->never_resets = true;
+    assert_non_null(strstr(gve_init(&net, &bus.bus), "come out of its reset"));
+    uint8_t mac[6];
+    assert_false(gve_peek_mac(&bus.bus, mac));
+}
+
+TEST(option_that_requires_unknown_features_is_none)
+{
+    make(RAW | LISTS, 0, ENTRIES);
+    alter_field(OPTION(required_features), 4, 1);
+    assert_null(gve_init(&net, &bus.bus));
+    assert_false(net.raw);
+}
+
+/* ---- frames ---- */
+
+TEST(sent_frame_takes_one_doorbell_and_no_reading)
+{
+    start();
+    const uint64_t doorbells = model->doorbell_count, reads = model->register_read_count;
+    for (uint32_t n = 0; n < 100; n++) {
+        assert_true(send_moved(100, n, 40));
+        expect_sent(100, n);
+        assert_true(deliver(100, n));
+        expect(100, n);
+        assert_int_equal(model->doorbell_count, doorbells + n + 1);
+    }
+    poll();
+    assert_int_equal(model->register_read_count, reads);
+    assert_int_equal(gve_counters.tx_kicks, 100);
+    assert_int_equal(gve_counters.tx_frames, 100);
+    assert_int_equal(gve_counters.rx_frames, 100);
+}
+
+TEST(transmit_checksum_is_completed_by_the_device)
+{
+    start();
+    for (int i = 0; i < 50; i++) {
+        uint8_t frame[TCP_FRAME_BYTES];
+        tcp_frame(frame);
+        struct tx_buffer *buffer = device->ops->tx_acquire(device);
+        memcpy(buffer->data, frame, sizeof frame);
+        uint32_t pseudo = checksum_pseudo_ipv4(load_be32(frame + 26), load_be32(frame + 30), 6, TCP_FRAME_BYTES - 34);
+        store_be16(buffer->data + 50, checksum_fold(pseudo));
+        assert_true(device->ops->tx_publish(device, buffer, sizeof frame, 34, 16));
+        device->ops->tx_release(device, buffer);
+        assert_memory_equal(bus.sent[(model->sent_count - 1) % GVE_BUS_SENT_MAX].bytes, frame, sizeof frame);
+    }
+}
+
+TEST(checksum_is_vouched_for_only_if_the_sum_proves_it)
+{
+    start();
+    for (int i = 0; i < 400; i++) {
+        uint8_t bytes[TCP_FRAME_BYTES + 6] = { 0 };
+        struct frame frame;
+        tcp_frame(bytes);
+        uint32_t length = TCP_FRAME_BYTES;
+        switch (i % 5) {
+        case 1: /* a wrong byte that the checksum covers */
+            bytes[34 + random_below(length - 34)] ^= (uint8_t)(1u << random_below(8));
+            break;
+        case 2: /* padding */
+            length += 1 + (uint32_t)random_below(6);
+            break;
+        case 3: /* a part of a datagram */
+            store_be16(bytes + 20, 0x2000);
+            break;
+        case 4: /* a device that has no sum */
+            alter_field(GVE_MODEL_RX, offsetof(struct gve_rx_descriptor, checksum), 2, 0);
+            break;
+        }
+        assert_true(gve_model_receive(model, bytes, length));
+        bus.alter = NULL;
+        assert_true(borrow(&frame));
+        assert_int_equal(frame.checksum_good, i % 5 == 0);
+        device->ops->rx_release(device, &frame);
+        poll();
+    }
+}
+
+/* Random traffic on a ring that is gone round many times. Frames stay borrowed and are given back in any order; sent
+ * buffers are held by the stack, by the device or by both. */
+TEST(any_format_any_size_any_order_loses_nothing)
+{
+    static struct frame borrowed[NETDEV_RX_BORROWED_MAX];
+    static uint32_t number[NETDEV_RX_BORROWED_MAX], lengths[1 << 16];
+    for (uint32_t round = 0; round < 24; round++) {
+        start_as(round & 1 ? RAW : LISTS, round & 2 ? 1 : 0, (uint16_t)(16u << random_below(7)));
+        uint32_t held = 0, delivered = 0, seen = 0;
+        struct tx_buffer *kept[8] = { NULL };
+        for (uint32_t step = 0; step < 12000; step++) {
+            struct frame frame;
+            uint32_t bytes = 14 + (uint32_t)random_below(1461);
+            switch (random_below(8)) {
+            case 0:
+            case 1:
+                if (deliver(bytes, delivered))
+                    lengths[delivered++ & 0xffff] = bytes;
+                break;
+            case 2:
+            case 3:
+                if (held < NETDEV_RX_BORROWED_MAX && borrow(&frame)) {
+                    assert_int_equal(frame.bytes, lengths[seen & 0xffff]);
+                    number[held] = seen++;
+                    borrowed[held++] = frame;
+                }
+                break;
+            case 4:
+                if (held > 0) {
+                    uint32_t i = (uint32_t)random_below(held);
+                    check(borrowed[i].data, borrowed[i].bytes, number[i]);
+                    device->ops->rx_release(device, &borrowed[i]);
+                    borrowed[i] = borrowed[--held];
+                    number[i] = number[held];
+                }
+                break;
+            case 5:
+                bus.holds = random_below(3) == 0;
+                if (send_moved(bytes, step, (uint32_t)random_below(1474 - bytes + 1)))
+                    expect_sent(bytes, step);
+                break;
+            case 6: { /* bytes that were sent before, as a retransmission */
+                struct tx_buffer **slot = &kept[random_below(ARRAY_COUNT(kept))];
+                if (*slot == NULL && (*slot = device->ops->tx_acquire(device)) != NULL) {
+                    fill((*slot)->data, 60, 7);
+                } else if (*slot != NULL) {
+                    if (device->ops->tx_publish(device, *slot, 60, 0, 0))
+                        expect_sent(60, 7);
+                    if (random_below(3) == 0) {
+                        device->ops->tx_release(device, *slot);
+                        *slot = NULL;
+                    }
+                }
+                break;
+            }
+            default:
+                if (!bus.holds)
+                    gve_model_bus_report(&bus);
+                poll();
+            }
+        }
+        while (held > 0)
+            device->ops->rx_release(device, &borrowed[--held]);
+        for (size_t i = 0; i < ARRAY_COUNT(kept); i++)
+            if (kept[i] != NULL)
+                device->ops->tx_release(device, kept[i]);
+        for (; seen < delivered; seen++)
+            expect(lengths[seen & 0xffff], seen);
+        bus.holds = false;
+        gve_model_bus_report(&bus);
+        poll();
+        assert_int_equal(net.tx_free_count, NETDEV_TX_BUFFER_COUNT);
+        const uint32_t all = net.rx_posted_max + NETDEV_RX_BORROWED_MAX;
+        assert_int_equal(net.rx_free_count + (net.rx.posted - net.rx.taken), all);
+        assert_null(gve_broken(device));
+        assert_null(model->violation);
+    }
+}
+
+TEST(counts_run_past_the_end_of_32_bits)
+{
+    start_as(RAW, 0, 16);
+    const uint32_t begin = UINT32_MAX - 40; /* 16 divides 2^32: the entries go on */
+    const uint32_t shift = begin & ~15u;
+    net.rx.taken += shift, net.rx.posted += shift, net.rx.lapped = false;
+    net.tx.sent += shift, net.tx.done += shift;
+    model->state.rx[0].done += shift, model->state.rx[0].published += shift;
+    model->state.tx[0].done += shift, model->state.tx[0].published += shift;
+    store_be32((uint32_t *)(uintptr_t)net.tx.counter, shift);
+    for (uint32_t n = 0; n < 200; n++) {
+        assert_true(deliver(60, n));
+        expect(60, n);
+        assert_true(send_moved(60, n, 0));
+        expect_sent(60, n);
+        if (n > 20)
+            poll();
+    }
+    assert_null(gve_broken(device));
+    assert_null(model->violation);
+}
+
+TEST(full_ring_and_empty_pool_refuse_for_now)
+{
+    start_as(RAW, 0, 16);
+    bus.holds = true;
+    struct tx_buffer *buffer = device->ops->tx_acquire(device);
+    assert_true(device->ops->tx_publish(device, buffer, 60, 0, 0));
+    assert_false(device->ops->tx_publish(device, buffer, 60, 0, 0));
+    assert_int_equal(gve_counters.tx_still_held, 1);
+    for (int i = 1; i < 16; i++)
+        assert_true(send_moved(60, 0, 0));
+    assert_false(send_moved(60, 0, 0));
+    assert_int_equal(gve_counters.tx_ring_full, 1);
+    while (device->ops->tx_acquire(device) != NULL)
+        ;
+    assert_int_equal(gve_counters.tx_no_buffer, 1);
+    gve_model_bus_report(&bus);
+    assert_non_null(device->ops->tx_acquire(device));
+    assert_true(device->ops->tx_publish(device, buffer, 60, 0, 0));
+}
+
+TEST(borrowed_frames_leave_the_ring_full)
+{
+    struct frame frame[NETDEV_RX_BORROWED_MAX];
+    start();
+    for (uint32_t i = 0; i < NETDEV_RX_BORROWED_MAX; i++)
+        assert_true(deliver(60, i) && borrow(&frame[i]));
+    poll();
+    assert_int_equal(net.rx.posted - net.rx.taken, ENTRIES);
+    for (uint32_t i = 0; i < NETDEV_RX_BORROWED_MAX; i++)
+        device->ops->rx_release(device, &frame[i]);
+    for (uint32_t n = 0; n < 5 * ENTRIES; n++) { /* release alone keeps the ring from running dry */
+        assert_true(deliver(60, n));
+        expect(60, n);
+    }
+}
+
+TEST(long_frames_are_dropped_whole_and_tagged_ones_may_be_longer)
+{
+    start();
+    assert_true(deliver(9000, 1) && deliver(2100, 2) && deliver(1515, 3) && deliver(60, 4));
+    expect(60, 4);
+    assert_int_equal(gve_counters.rx_drop_long, 3);
+    uint8_t tagged[1523];
+    fill(tagged, sizeof tagged, 5);
+    store_be16(tagged + 12, 0x8100);
+    assert_true(gve_model_receive(model, tagged, 1522) && gve_model_receive(model, tagged, 1523));
+    struct frame frame;
+    assert_true(borrow(&frame));
+    assert_int_equal(frame.bytes, 1522);
+    device->ops->rx_release(device, &frame);
+    expect_none();
+    assert_int_equal(gve_counters.rx_drop_long, 4);
+    poll();
+    assert_null(gve_broken(device));
+}
+
+#define RX(field) GVE_MODEL_RX, offsetof(struct gve_rx_descriptor, field)
+
+TEST(completions_out_of_range_are_dropped_or_break_the_device)
+{
+    static const struct {
+        enum gve_model_written what;
+        size_t at;
+        uint32_t bytes, value;
+        const char *broken;
+        const uint64_t *counter;
+    } cases[] = {
+        { RX(bytes), 2, 0, NULL, &gve_counters.rx_drop_short },
+        { RX(bytes), 2, 1, NULL, &gve_counters.rx_drop_short },
+        { RX(bytes), 2, 15, NULL, &gve_counters.rx_drop_short },
+        { RX(bytes), 2, 1517, NULL, &gve_counters.rx_drop_long },
+        { RX(bytes), 2, 2048, NULL, &gve_counters.rx_drop_long },
+        { RX(bytes), 2, 2049, "longer than its buffer", &gve_counters.faults },
+        { RX(bytes), 2, 0xffff, "longer than its buffer", &gve_counters.faults },
+        { RX(flags_seq), 2, GVE_RX_ERROR | 1, NULL, &gve_counters.rx_drop_error },
+        { RX(flags_seq), 2, 2, "impossible sequence number", &gve_counters.faults },
+        { RX(flags_seq), 2, 7, "impossible sequence number", &gve_counters.faults },
+        { GVE_MODEL_COUNTER, 0, 4, 2, "more frames are reported as sent", &gve_counters.faults },
+        { GVE_MODEL_COUNTER, 0, 4, UINT32_MAX, "more frames are reported as sent", &gve_counters.faults },
+        { REGISTERS(device_status), 4, UINT32_MAX, "gone or asks for a reset", &gve_counters.faults },
+        { REGISTERS(device_status), 4, GVE_DEVICE_STATUS_RESET, "gone or asks for a reset", &gve_counters.faults },
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        start();
+        alter_field(cases[i].what, cases[i].at, cases[i].bytes, cases[i].value);
+        assert_true(send_moved(60, 1, 0));
+        assert_true(deliver(60, 1));
+        if (cases[i].what == GVE_MODEL_RX)
+            expect_none();
+        silence_passes();
+        bus.alter = NULL;
+        assert_int_equal(*cases[i].counter, 1);
+        if (cases[i].broken == NULL) {
+            assert_null(gve_broken(device));
+            assert_true(deliver(60, 2));
+            expect(60, 2);
+        } else if (gve_broken(device) == NULL || strstr(gve_broken(device), cases[i].broken) == NULL) {
+            fail_msg("case %zu: %s", i, gve_broken(device) ? gve_broken(device) : "not broken");
+        } else { /* silent from then on */
+            deliver(60, 2);
+            expect_none();
+            assert_false(device->link_up);
+            poll();
+        }
+    }
+}
+
+TEST(frame_in_a_buffer_that_was_not_given_breaks_the_device)
+{
+    start_as(RAW, 0, 16);
+    for (uint32_t n = 0; n < 16; n++)
+        assert_true(deliver(60, n));
+    struct frame frame[16];
+    for (uint32_t n = 0; n < 16; n++)
+        assert_true(borrow(&frame[n]));
+    struct gve_rx_descriptor *next = (void *)(uintptr_t)&net.rx.ring[0];
+    store_be16(&next->flags_seq, 16 % 7 + 1);
+    expect_none();
+    assert_non_null(strstr(gve_broken(device), "does not have"));
+    assert_int_equal(gve_counters.faults, 1);
+}
+
+TEST(any_write_of_a_hostile_device_is_survived)
+{
+    int broken = 0;
+    for (int round = 0; round < 300; round++) {
+        start_as(round & 1 ? RAW : LISTS, 0, 64);
+        for (int step = 0; step < 400; step++) {
+            struct frame frame;
+            uint8_t *ring = (uint8_t *)(uintptr_t)net.rx.ring;
+            switch (random_below(8)) {
+            case 0:
+                if (random_below(10) == 0)
+                    ring[random_below(64 * sizeof *net.rx.ring)] = (uint8_t)random_next();
+                break;
+            case 1:
+                if (random_below(20) == 0)
+                    store_be32((uint32_t *)(uintptr_t)net.tx.counter, (uint32_t)(random_next() >> random_below(64)));
+                break;
+            case 2:
+                alter_field(GVE_MODEL_RX, 48 + random_below(15), 2, (uint32_t)random_next());
+                deliver(14 + (uint32_t)random_below(3000), 0);
+                bus.alter = NULL;
+                break;
+            case 3:
+                send_moved(14 + (uint32_t)random_below(1461), 0, 0);
+                break;
+            case 4:
+                poll();
+                break;
+            default:
+                if (borrow(&frame)) {
+                    assert_in_range(frame.bytes, 14, NETDEV_FRAME_BYTES_MAX + NETDEV_TAGS_BYTES_MAX);
+                    assert_true(model_memory_contains(frame.data, frame.bytes));
+                    device->ops->rx_release(device, &frame);
+                }
+            }
+            gve_check(&net);
+        }
+        broken += gve_broken(device) != NULL;
+    }
+    assert_true(broken > 150);
+}
+
+/* ---- upkeep ---- */
+
+TEST(status_is_read_after_silence_and_not_under_traffic)
+{
+    start();
+    poll();
+    const uint64_t reads = model->register_read_count;
+    gve_counters.state_exits = 0;
+    gve_model_set_link(model, false);
+    poll();
+    assert_true(deliver(60, 1) == false && device->link_up);
+    silence_passes();
+    assert_int_equal(model->register_read_count, reads + 1);
+    assert_int_equal(gve_counters.state_exits, 1);
+    assert_false(device->link_up);
+    gve_model_set_link(model, true);
+    net.last_rx_cycles = cycles_now() - BIT(33);
+    assert_true(deliver(60, 2));
+    expect(60, 2);
+    poll(); /* a frame has come */
+    assert_false(device->link_up);
+    silence_passes();
+    assert_true(device->link_up);
+}
+
+TEST(wake_asks_for_an_interrupt_and_quiet_for_none)
+{
+    start();
+    assert_false(gve_can_wake(device));
+    bus.bus.interrupts = true;
+    assert_true(gve_can_wake(device));
+    assert_true(deliver(60, 1));
+    assert_int_equal(bus.interrupts, 0);
+    expect(60, 1);
+    model->state.block[GVE_NOTIFY_RX].pending = false;
+    assert_true(gve_wake(device));
+    assert_true(deliver(60, 2));
+    assert_int_equal(bus.interrupts, 1);
+    assert_true(gve_frame_waits(device));
+    assert_false(gve_wake(device)); /* that frame waits */
+    gve_quiet(device);
+    const uint64_t doorbells = model->doorbell_count;
+    gve_quiet(device);
+    assert_int_equal(model->doorbell_count, doorbells);
+    assert_true(model->state.block[GVE_NOTIFY_RX].masked);
+    assert_null(model->violation);
+}
+
+TEST(levels_count_the_seconds_without_a_sent_frame_and_the_free_buffers)
+{
+    start();
+    bus.holds = true;
+    gve_levels(device);
+    assert_int_equal(gve_counters.tx_stalled_seconds, 0);
+    assert_int_equal(gve_counters.tx_buffers_free, NETDEV_TX_BUFFER_COUNT);
+    assert_int_equal(gve_counters.rx_buffers_free, NETDEV_RX_BORROWED_MAX);
+    assert_true(send_moved(60, 1, 0));
+    for (uint64_t n = 1; n <= 3; n++) {
+        gve_levels(device);
+        assert_int_equal(gve_counters.tx_stalled_seconds, n);
+    }
+    gve_notify(device);
+    assert_int_equal(gve_counters.tx_frames, 1);
+    assert_int_equal(gve_counters.tx_kicks, 2);
+    gve_model_bus_report(&bus);
+    gve_levels(device);
+    assert_int_equal(gve_counters.tx_stalled_seconds, 0);
+    assert_null(model->violation);
+}
+
+TEST(rehearsals_change_nothing_and_show_the_device_nothing)
+{
+    static struct gve before;
+    start();
+    for (uint32_t n = 0; n < 5; n++) {
+        assert_true(deliver(100, n));
+        expect(100, n);
+        assert_true(send_moved(100, n, 0));
+    }
+    assert_true(deliver(200, 7)); /* waits meanwhile */
+    const struct gve_counters counters = gve_counters;
+    const struct trace stamps = trace;
+    const uint64_t doorbells = model->doorbell_count, reads = model->register_read_count;
+    memcpy(&before, &net, sizeof net);
+    for (uint32_t n = 0; n < 70000; n++)
+        device->ops->rehearse(device);
+    assert_memory_equal(&net, &before, sizeof net);
+    assert_memory_equal(&gve_counters, &counters, sizeof counters);
+    assert_memory_equal(&trace, &stamps, sizeof stamps);
+    assert_int_equal(model->doorbell_count, doorbells);
+    assert_int_equal(model->register_read_count, reads);
+    expect(200, 7);
+    assert_true(send_moved(100, 8, 0));
+    expect_sent(100, 8);
+    assert_null(model->violation);
+}
