@@ -206,6 +206,21 @@ class FakeHost(Host):
         self.link(f"{pci}/virtio0/net/eth0/device", self.root / pci.lstrip("/") / "virtio0")
         self.link("/sys/class/net/eth0", self.root / pci.lstrip("/") / "virtio0/net/eth0")
 
+    def gvnic(self):
+        """Makes the NIC a gVNIC, whose interface belongs to the PCI function itself."""
+        self.nic()
+        pci = self.root / "sys/devices/pci0000:00/0000:00:03.0"
+        shutil.move(pci / "virtio0/net", pci / "net")
+        shutil.rmtree(pci / "virtio0")
+        self.file(f"/{pci.relative_to(self.root)}/vendor", "0x1ae0\n")
+        self.file(f"/{pci.relative_to(self.root)}/device", "0x0042\n")
+        (self.root / "sys/bus/pci/drivers/gve").mkdir(parents=True, exist_ok=True)
+        for link, target in ((pci / "driver", "sys/bus/pci/drivers/gve"), (pci / "net/eth0/device", pci),
+                             (self.root / "sys/class/net/eth0", pci / "net/eth0"),
+                             (self.root / "sys/bus/pci/drivers/gve/0000:00:03.0", pci)):
+            link.unlink(missing_ok=True)
+            self.link(f"/{link.relative_to(self.root)}", self.root / target)
+
     def network(self, routes, addresses, neighbours):
         plain = "".join(f"default via {r['gateway']} dev {r['dev']}\\n" for r in routes if r["dst"] == "default"
                         and "gateway" in r)

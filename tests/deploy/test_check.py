@@ -736,8 +736,8 @@ def test_the_nic_with_the_default_route_is_handed_over(host):
     second_nic_first(host)
     found = verdict(host)
     assert found.handed_over["nic"] == "52:54:00:12:34:56" and not found.stops("kexec")
-    assert [f.level for f in found.findings if "virtio NICs" in f.text] == ["note"]
-    assert any("of 2 virtio NICs the kernel takes eth0" in f.text for f in found.findings)
+    assert [f.level for f in found.findings if "NICs that it has drivers for" in f.text] == ["note"]
+    assert any("of 2 NICs that it has drivers for the kernel takes eth0" in f.text for f in found.findings)
 
 
 def test_a_nic_whose_address_was_set_in_linux_is_not_handed_over(host):
@@ -911,6 +911,17 @@ def test_the_report_names_the_virtio_interface_of_the_nic(host):
     assert "PCI, legacy, 1af4:1000" in dict(verdict(host).report)["NIC"]
 
 
+def test_a_gvnic_is_driven_and_said_to_be_untried_at_google(host):
+    host.gvnic()
+    found = verdict(host)
+    assert dict(found.report)["NIC"].startswith("eth0: gve, PCI, 1ae0:0042 rev 0, 52:54:00:12:34:56, MTU 1500")
+    assert not found.stops("kexec") and found.handed_over["nic"] == "52:54:00:12:34:56"
+    assert any("has not been seen on Google's machines" in f.text and "survey --fly" in f.advice
+               for f in found.findings if f.level == "warning")
+    host.file("/sys/firmware/acpi/tables/DMAR")
+    assert any("the NIC is a gVNIC, and this machine has an IOMMU" in f.text for f in verdict(host).stops("kexec"))
+
+
 def test_an_unstable_tsc_is_not_handed_over(host):
     host.program("dmesg", "echo '[0.1] tsc: Detected 2500.000 MHz processor'\necho '[0.2] tsc: Marking TSC unstable "
                           "due to x'\n")
@@ -1019,7 +1030,7 @@ def test_hostile_facts_do_not_confuse_the_preflight():
     rng = random.Random(os.environ.get("SEED", "20261122"))
     names = ["route", "address", "neighbours", "nic", "tsc", "processor", "memory-map", "grub-entries", "grub-settings",
              "secure-boot",
-             "grub-version", "boot-free-kib", "dhcp", "virtio-nics", "os-release", "grub-directory", "grub-tools",
+             "grub-version", "boot-free-kib", "dhcp", "nics", "os-release", "grub-directory", "grub-tools",
              "kcore", "efi-loader"]
     pieces = ["[]", "{", "[{}]", '[{"dst":"default","dev":"x"}]', "name=", "name=x", "=", "mtu=z", "'", '"',
               "menuentry", "menuentry 'x' {",

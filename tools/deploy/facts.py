@@ -82,7 +82,7 @@ class Nic:
     mac_is_its_own: bool                    # false: somebody has set the address in Linux
     mtu: int
     driver: str
-    transport: str                          # "PCI, legacy", "PCI, transitional", "PCI, modern", "mmio", or another bus
+    transport: str                          # "PCI, legacy", "PCI, transitional", "PCI, modern", "mmio", or a bus
     pci: str                                # 1af4:1000 rev 0, or empty
     path: list                              # the PCI addresses from the root to the device
     features: int                           # negotiated by Linux
@@ -113,7 +113,8 @@ def nic(facts):
         pci = f"{vendor:04x}:{device:04x} rev {revision}"
         # virtio 1.2 §4.1.2.1: 0x1040 + device type is modern only; 0x1000 has a legacy interface, and a modern one as
         # well if Linux could negotiate VERSION_1 on it.
-        transport = "PCI, modern" if device >= 0x1040 else "PCI, transitional" if features >> 32 & 1 else "PCI, legacy"
+        transport = "PCI" if words.get("driver") != "virtio_net" else \
+            "PCI, modern" if device >= 0x1040 else "PCI, transitional" if features >> 32 & 1 else "PCI, legacy"
     elif "virtio-mmio" in words.get("path", "") or "virtio_mmio" in words.get("path", ""):
         transport = "mmio"
     return Nic(name=words["name"], mac=words.get("address", ""),

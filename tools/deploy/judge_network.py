@@ -9,7 +9,7 @@ from .text import number
 OTHER_NICS = {
     "ena": "AWS: Nitro machines have no virtio NIC",
     "hv_netvsc": "Azure: Hyper-V machines have no virtio NIC",
-    "gve": "Google Cloud: choose the network interface type VirtIO-Net when the machine is made (not gVNIC)",
+    "idpf": "Google Cloud: choose the network interface type gVNIC or VirtIO-Net when the machine is made (not IDPF)",
     "vmxnet3": "VMware: not a KVM machine",
     "xen-netfront": "Xen: not a KVM machine",
     "e1000": "set the NIC's model to virtio", "e1000e": "set the NIC's model to virtio",
@@ -37,15 +37,17 @@ def _nic(facts, verdict):
     verdict.say("NIC", f"{nic.name}: {nic.driver or 'no driver'}, {nic.transport}{', ' + nic.pci if nic.pci else ''}"
                        f"{', behind a bridge' if len(nic.path) > 1 else ''}, {nic.mac}, MTU {nic.mtu}, {nic.queues} "
                        f"receive queue(s)")
-    if nic.driver != "virtio_net":
+    if nic.driver not in ("virtio_net", "gve"):
         made_of = f" (made of {', '.join(nic.lower)})" if nic.lower else ""
-        verdict.stop(f"{nic.name} is driven by {nic.driver or 'nothing physical'}{made_of}, not by virtio_net: the "
-                     f"kernel has a "
-                     "driver for virtio alone", OTHER_NICS.get(nic.driver, "Give the machine a virtio NIC that "
-                                                                           "carries the default route"))
+        verdict.stop(f"{nic.name} is driven by {nic.driver or 'nothing physical'}{made_of}, not by virtio_net or "
+                     f"gve: the kernel has drivers for virtio and gVNIC alone",
+                     OTHER_NICS.get(nic.driver, "Give the machine a virtio NIC that carries the default route"))
         return None
-    verdict.say("features", " ".join(f.feature_names(nic.features)))
     behind = f.behind_the_nic(facts)
+    if nic.driver == "gve":
+        _gvnic(verdict, behind)
+    else:
+        verdict.say("features", " ".join(f.feature_names(nic.features)))
     if nic.features >> 33 & 1 and behind:
         verdict.stop(f"the NIC insists on ACCESS_PLATFORM, and this machine has an IOMMU or encrypted memory: {behind}",
                      "Use an ordinary machine type")
@@ -53,18 +55,27 @@ def _nic(facts, verdict):
         verdict.warn("the NIC is one half of a fail-over pair (STANDBY); only this half will be used")
     if nic.mac_is_its_own:
         verdict.handed_over["nic"] = nic.mac
-    nics = [line.split()[0] for line in facts.lines("virtio-nics") if line.split()]
+    nics = [line.split()[0] for line in facts.lines("nics") if line.split()]
     wanted = verdict.given.get("nic", nic.mac).lower()
     if wanted != nic.mac:
         verdict.warn(f"nic={wanted} is not {nic.name}, which carries the default route ({nic.mac})",
                      "Say ip= and gw= of the network that this card is in")
     elif nics and nics[0] != nic.name and "nic" not in verdict.given and not nic.mac_is_its_own:
-        verdict.warn(f"there are several virtio NICs and the kernel takes the first it finds: {nics[0]}, while the "
+        verdict.warn(f"the kernel has drivers for several NICs here and takes the first it finds: {nics[0]}, while the "
                      f"default route leaves through {nic.name}, whose hardware address was set in Linux",
                      "Say nic= with the address that the host gave the card")
     elif len(nics) > 1:
-        verdict.note(f"of {len(nics)} virtio NICs the kernel takes {nic.name}")
+        verdict.note(f"of {len(nics)} NICs that it has drivers for the kernel takes {nic.name}")
     return nic
+
+
+def _gvnic(verdict, behind):
+    if behind:
+        verdict.stop(f"the NIC is a gVNIC, and this machine has an IOMMU or encrypted memory: {behind}",
+                     "Use an ordinary machine type")
+    verdict.warn("the NIC is a gVNIC: its driver was proved on a model of the device, and has not been seen on Google's"
+                 " machines; a device with queues of the DQO formats alone is refused, and Linux comes back",
+                 "Try `peregrine survey --fly` first, which boots once")
 
 
 def _network(facts, verdict, nic):

@@ -16,7 +16,7 @@ from .verdict import GRUB
 
 REFUSAL = "not measured: "
 ROUND_TRIPS = ("echo", "echo_asleep", "wake_msi", "ring_to_ring")
-MACHINE_LINES = re.compile(r"\] ((?:cpu|second CPU|clock|virtio-net): .*)")
+MACHINE_LINES = re.compile(r"\] ((?:cpu|second CPU|clock|virtio-net|gve): .*)")
 
 
 def survey(hosts, options):

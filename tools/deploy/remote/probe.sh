@@ -325,16 +325,19 @@ if has ip; then
         printf ' path=%s\n' "${path#"$ROOT"}"
         printf ' driver=%s\n' "$(basename "$(readlink -f "$link/device/driver" 2>/dev/null)")"
         content features "$link/device/features"
-        for property in vendor device revision; do content pci_$property "$link/device/../$property"; done
-        printf ' bus=%s\n' "$(basename "$(readlink -f "${path%/*}/subsystem" 2>/dev/null)")"
+        # A virtio device is a child of the bus's device; others are that device themselves.
+        at=${path%/*}
+        [ "$(basename "$(readlink -f "$path/subsystem" 2>/dev/null)")" != pci ] || at=$path
+        for property in vendor device revision; do content pci_$property "$at/$property"; done
+        printf ' bus=%s\n' "$(basename "$(readlink -f "$at/subsystem" 2>/dev/null)")"
         printf ' queues=%s\n' "$(ls "$link/queues" 2>/dev/null | grep -c '^rx-')"
         printf ' slaves=%s\n' "$(ls -d "$link"/lower_* 2>/dev/null | sed 's/.*lower_//' | tr '\n' ' ')"
     else
         printf '#fact nic 1\n'
     fi
-    virtio_nics() { for d in "$ROOT"/sys/bus/virtio/drivers/virtio_net/virtio*; do
+    nics() { for d in "$ROOT"/sys/bus/virtio/drivers/virtio_net/virtio* "$ROOT"/sys/bus/pci/drivers/gve/????:*; do
         [ ! -d "$d" ] || printf '%s %s\n' "$(ls "$d/net" 2>/dev/null)" "$(readlink -f "$d" | sed "s|^$ROOT||")"; done; }
-    fact virtio-nics virtio_nics
+    fact nics nics
 fi
 fact acpi-tables ls "$ROOT/sys/firmware/acpi/tables"
 leases() {
