@@ -296,7 +296,7 @@ class LossyKernel:
 def test_fly_goes_on_when_an_answer_is_lost(monkeypatch, capsys):
     assert fly_against(monkeypatch, LossyKernel(3)) == 5
     said = capsys.readouterr().out
-    assert "x 1" in said and "first\n" in said and "Linux is back" in said
+    assert re.search(r"^x +1$", said, re.MULTILINE) and "first\n" in said and "Linux is back" in said
 
 
 def test_fly_ends_if_the_kernel_never_obeys(monkeypatch, capsys):
