@@ -348,7 +348,7 @@ __attribute__((noinline)) static void borrowed_take_back(uint64_t now_ns)
     own.borrowed = false;
 }
 
-__attribute__((noinline)) static bool event_datagram(struct transport_event *event)
+static inline bool event_datagram(struct transport_event *event)
 {
     ASSERT(own.stack->datagram_ready);
     const struct udp_datagram *datagram = &own.stack->datagram;
