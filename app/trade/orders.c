@@ -158,14 +158,14 @@ NOT_HOT static void note_order(uint32_t symbol, enum book_side side, const struc
         ouch_entered(symbol, side, order->shares, order->price, order->immediate);
 }
 
-HOT bool orders_place(uint32_t symbol, enum book_side side, const struct strategy_order *order, uint64_t now_ns)
+/* Sends an order if no limit forbids it: one that enters the market, or one in the place of the newest own order of its
+ * side. Inlined for both cases. */
+static inline __attribute__((always_inline)) bool place(uint32_t symbol, enum book_side side,
+                                                        const struct strategy_order *order, bool enters,
+                                                        uint64_t now_ns)
 {
     const struct ouch_symbol *own = orders_views[symbol].own;
-    const struct ouch_order *newest = order->kind == STRATEGY_ENTER ? NULL : &own->own[side];
-    if (order->kind == STRATEGY_CANCEL) {
-        cancel(newest, now_ns);
-        return true;
-    }
+    const struct ouch_order *newest = enters ? NULL : &own->own[side];
     const struct risk_state state = {
         .stopped = trade.stopped,
         .feed_current = trade.feed_heard && mold_is_current(),
@@ -179,9 +179,9 @@ HOT bool orders_place(uint32_t symbol, enum book_side side, const struct strateg
         .day_shares = ouch_counters.shares_ordered,
         .now_ns = now_ns,
         .rate_ns = trade.rate_ns[trade.rate_next],
-        .replaces_ns = newest != NULL ? trade.replaces[symbol].ns[trade.replaces[symbol].next] : 0,
+        .replaces_ns = enters ? 0 : trade.replaces[symbol].ns[trade.replaces[symbol].next],
     };
-    const struct risk_order asked = { side, order->price, order->shares, newest != NULL ? newest->open_shares : 0 };
+    const struct risk_order asked = { side, order->price, order->shares, enters ? 0 : newest->open_shares };
     enum risk_verdict verdict = risk_check(&trade_settings.risk, &state, &asked);
     if (__builtin_expect(verdict != RISK_PASSED, 0)) {
         trade.refused[verdict]++;
@@ -189,12 +189,29 @@ HOT bool orders_place(uint32_t symbol, enum book_side side, const struct strateg
     }
     trace_stamp_fine(TRACE_MATCHED);
     bool short_sale = side == BOOK_SELL && own->position < (int64_t)(own->open_shares[BOOK_SELL] + order->shares);
-    bool sent = newest == NULL ? enter(symbol, side, order, short_sale, now_ns) : replace(newest, order, now_ns);
+    bool sent = enters ? enter(symbol, side, order, short_sale, now_ns) : replace(newest, order, now_ns);
     if (sent)
         note_order(symbol, side, order, newest, now_ns);
     else
         trade.counters.waited++;
     return true;
+}
+
+/* Replaces or cancels the newest own order of a side. */
+HOT __attribute__((noinline)) static bool change(uint32_t symbol, enum book_side side,
+                                                 const struct strategy_order *order, uint64_t now_ns)
+{
+    ASSERT(order->kind != STRATEGY_ENTER);
+    if (order->kind == STRATEGY_REPLACE)
+        return place(symbol, side, order, false, now_ns);
+    cancel(&orders_views[symbol].own->own[side], now_ns);
+    return true;
+}
+
+HOT bool orders_place(uint32_t symbol, enum book_side side, const struct strategy_order *order, uint64_t now_ns)
+{
+    return order->kind == STRATEGY_ENTER ? place(symbol, side, order, true, now_ns)
+                                         : change(symbol, side, order, now_ns);
 }
 
 HOT void orders_consider(uint32_t symbol, uint64_t now_ns)

@@ -94,8 +94,9 @@ static inline bool is_within_second(uint64_t then_ns, uint64_t now_ns)
 /* Returns RISK_PASSED, or the first limit that the order breaks. The position is the worst that may come on the order's
  * side: all live orders of the side are executed, and this one. No order may meet a live one of our own. None leaves
  * while the position is beyond a limit already, on either side: somebody has to look at it. */
-static inline enum risk_verdict risk_check(const struct risk_limits *limits, const struct risk_state *state,
-                                           const struct risk_order *order)
+static inline __attribute__((always_inline)) enum risk_verdict risk_check(const struct risk_limits *limits,
+                                                                          const struct risk_state *state,
+                                                                          const struct risk_order *order)
 {
     ASSERT(order->side < BOOK_SIDE_COUNT && limits->rate_max <= RISK_RATE_MAX);
     if (state->stopped)
