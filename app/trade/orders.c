@@ -344,7 +344,7 @@ void orders_poll_session(uint64_t now_ns)
     bool all_came = trade.settled || trade.orders.soup.idle;
     if (!ouch_is_ready() && link_is_up(&trade.orders) && all_came && ouch_settle(now_ns)) {
         const struct ouch_order *o;
-        trade.cancel_all |= !trade.settled && (trade_settings.cancel_on_start || trade.stopped) && ouch_levels.open > 0;
+        trade.cancel_all |= !trade.settled && trade_settings.cancel_on_start && ouch_levels.open > 0;
         for (uint32_t at = 0; (o = ouch_next_open(&at)) != NULL;)
             if (is_foreign(o))
                 log_order(o, "is cancelled, as its symbol is not traded here");

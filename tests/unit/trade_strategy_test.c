@@ -77,7 +77,7 @@ TEST(skew_stands_nowhere_where_no_price_is_left)
 {
     strategy_case(&strategy_skew, "skew.spread=0.0001 skew.lean=1");
     own.position = -100; /* wants to buy far above the best offer: a cent below it */
-    strategy_market(50, 100, 100, 100);
+    strategy_market(50, 100, 99, 100);
     assert_true(strategy_wants() && wanted_side == BOOK_SELL); /* below a cent there is none */
     strategy_market(50, 100, 101, 100);
     assert_wants(STRATEGY_ENTER, BOOK_BUY, 1, 100);
