@@ -479,6 +479,11 @@ TEST(acpi_dsdt_names_virtio_mmio_devices)
     assert_int_equal(acpi_virtio_mmio(0)->base, 0xfeb02e00);
     assert_int_equal(acpi_virtio_mmio(0)->bytes, 0x200);
     assert_null(acpi_virtio_mmio(1));
+    for (int i = 0; i <= ACPI_VIRTIO_MMIO_COUNT_MAX; i++)
+        memcpy(memory + DSDT + 36 + i * 64, aml, 64);
+    table_put(DSDT, "DSDT", 36 + (ACPI_VIRTIO_MMIO_COUNT_MAX + 1) * 64);
+    acpi_init(&boot, 0);
+    assert_non_null(acpi_virtio_mmio(ACPI_VIRTIO_MMIO_COUNT_MAX - 1));
 }
 
 TEST(acpi_of_random_bytes_is_survived)

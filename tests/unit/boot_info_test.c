@@ -1,5 +1,7 @@
 /* The structures of all boot protocols: whole, cut short at every byte, and with wrong lengths. */
+#define _GNU_SOURCE
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/bytes.h"
 #include "kernel/firmware/boot_info.h"
@@ -91,6 +93,23 @@ TEST(multiboot2_tags_are_taken)
     assert_true(boot.efi.is_64);
     assert_false(boot.command_line_cut);
     assert_string_equal(boot.module, "");
+}
+
+/* A module's address has 32 bits. */
+TEST(multiboot2_module_is_taken)
+{
+    char *low = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    assert_ptr_not_equal(low, MAP_FAILED);
+    memcpy(low, "n=6 m=3,4 and more", 18);
+    uint32_t ends[3] = { (uint32_t)(uintptr_t)low, (uint32_t)(uintptr_t)low + 9, 0 }; /* the name follows */
+    assert_true(parse_tag(MULTIBOOT2_INFO_MODULE, ends, sizeof ends));
+    assert_string_equal(boot.module, "n=6 m=3,4");
+    assert_int_equal(boot.module_count, 1);
+    assert_false(boot.module_cut);
+    ends[1] = ends[0] - 1;
+    assert_true(parse_tag(MULTIBOOT2_INFO_MODULE, ends, sizeof ends));
+    assert_int_equal(boot.module_count, 0);
+    munmap(low, 4096);
 }
 
 TEST(multiboot2_cut_at_any_byte_is_read_no_further)

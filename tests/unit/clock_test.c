@@ -430,6 +430,17 @@ TEST(without_kvmclock_neither_page_is_asked_for)
     }
 }
 
+TEST(shift_of_more_than_the_word_gives_no_time)
+{
+    uint64_t ns;
+    add_kvm(FIRST_BASE);
+    hypervisor_find();
+    for (int shift = -32; shift <= 32; shift++) {
+        host_says.tsc_shift = (int8_t)shift;
+        assert_int_equal(kvmclock_now_ns(&ns), shift > -32 && shift < 32);
+    }
+}
+
 TEST(page_that_is_never_whole_gives_no_time)
 {
     uint64_t ns;

@@ -1208,6 +1208,14 @@ TEST(a_modulus_of_at_most_n_is_not_added)
     turn(0);
     assert_true(reply_has("m+=256: a modulus of at most n=256 has more than one answer for each digit"));
     pass(2 * MS);
+    player_settings.n_digits_max = 1000;
+    set("m+=1000");
+    turn(0);
+    turn(0);
+    turn(0);
+    assert_true(reply_has("m+=1000: a modulus of at most n=1000 has"));
+    player_settings.n_digits_max = 256;
+    pass(2 * MS);
     set("m+=82x");
     turn(0);
     turn(0);
@@ -1217,7 +1225,7 @@ TEST(a_modulus_of_at_most_n_is_not_added)
     set("m+=257");
     for (int i = 0; i < 200; i++)
         turn(0);
-    assert_true(reply_has("control.commands_set 3\n"));
+    assert_true(reply_has("control.commands_set 4\n"));
 }
 
 TEST(the_deadline_ends_the_game)
@@ -1372,7 +1380,7 @@ TEST(each_module_stands_in_the_statistics)
     for (const char *const *name =
              (const char *const[]){ "player.early_right", "input_stream.digits", "stream_merger.digits",
                                     "stream_merger.gaps", "answer_set.entered", "submit.posts", "circuit_breaker.open",
-                                    "session.left", "pool.send_queue_bytes_used", NULL };
+                                    "session.left", "syslog.lines_sent", "pool.send_queue_bytes_used", NULL };
          *name != NULL; name++)
         counter(*name);
 }

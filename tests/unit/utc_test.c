@@ -1,5 +1,6 @@
 /* base/utc.c against the C library, and kernel/time/rtc.c over fake registers. */
 #define _GNU_SOURCE
+#include <limits.h>
 #include <time.h>
 
 #include "base/time.h"
@@ -116,6 +117,22 @@ static uint8_t read_running(uint8_t index)
 {
     registers[0] = index == 0 ? (registers[0] + 1) % 60 : registers[0];
     return read_register(index);
+}
+
+static int polls_until_updated;
+static uint8_t read_updating(uint8_t index)
+{
+    return index == 10 && polls_until_updated-- > 0 ? 0x80 : read_register(index);
+}
+
+TEST(update_under_way_is_waited_for)
+{
+    uint64_t ns;
+    set(0x06, (const uint8_t[]){ 59, 58, 23, 21, 11, 26, 20 });
+    polls_until_updated = 100;
+    assert_true(rtc_read(read_updating, 50, &ns));
+    polls_until_updated = INT_MAX;
+    assert_false(rtc_read(read_updating, 50, &ns));
 }
 
 static int reads_until_gone; /* then the bus reads as ones */
