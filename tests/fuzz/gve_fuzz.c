@@ -77,7 +77,7 @@ static void step(uint8_t what, uint16_t where, uint16_t value)
         store_be16(ring + 2 * (where % ((net.rx.mask + 1) * sizeof *net.rx.ring / 2)), value);
         break;
     case 1: /* the next descriptor: its sum, length, flags and number */
-        store_be16(ring + ((net.rx.taken + 1) & net.rx.mask) * sizeof *net.rx.ring - 2 * (1 + where % 3), value);
+        store_be16(ring + ((net.rx.taken & net.rx.mask) + 1) * sizeof *net.rx.ring - 2 * (1 + where % 3), value);
         break;
     case 2:
         store_be32((uint32_t *)(uintptr_t)net.tx.counter, net.tx.done + value);
