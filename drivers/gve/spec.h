@@ -110,7 +110,7 @@ struct gve_create_tx_queue {
     uint32_t reserved;
     uint64_t resources_address; /* struct gve_queue_resources */
     uint64_t ring_address;
-    uint32_t page_list_id;
+    uint32_t page_list_id; /* GVE_QPL_ID_RAW_ADDRESSING without lists, or 0 in DQO */
     uint32_t notify_id;
     uint64_t completion_ring_address; /* DQO */
     uint16_t ring_size;               /* GQI: 0 is the descriptor's */
@@ -154,6 +154,16 @@ struct gve_verify_driver_compatibility {
     uint64_t info_address; /* struct gve_driver_info */
 };
 
+struct gve_configure_rss {
+    uint16_t hash_types;
+    uint8_t algorithm;
+    uint8_t reserved;
+    uint16_t key_bytes;
+    uint16_t table_entries; /* 32 bits each */
+    uint64_t key_address;
+    uint64_t table_address;
+};
+
 struct gve_get_ptype_map {
     uint64_t bytes;
     uint64_t address;
@@ -172,6 +182,7 @@ struct gve_command {
         struct gve_report_stats report_stats;
         struct gve_verify_driver_compatibility verify_driver_compatibility;
         struct gve_get_ptype_map get_ptype_map;
+        struct gve_configure_rss configure_rss;
         uint64_t link_speed_address; /* report_link_speed: the device writes 64 bits, in Mbit/s */
         uint32_t id;                 /* unregister_page_list, destroy_tx_queue, destroy_rx_queue */
         uint8_t bytes[56];
@@ -219,11 +230,14 @@ enum {
     GVE_OPTION_DQO_QPL = 0x7,
     GVE_OPTION_JUMBO_FRAMES = 0x8,
 };
-/* The contents of the options above: a mask of supported features, then the second word. */
+/* The contents of the options above: GQI's have the first word alone. */
 struct gve_option_contents {
     uint32_t supported_features; /* GVE_FEATURE_JUMBO_FRAMES, in any of the formats' options */
-    uint16_t max_mtu;            /* JUMBO_FRAMES; DQO_RDA: reserved */
-    uint16_t reserved;
+    union {
+        uint16_t max_mtu;               /* JUMBO_FRAMES */
+        uint16_t tx_completion_entries; /* DQO_RDA; Linux 6.1 takes the ring's size from here */
+    };
+    uint16_t rx_buffer_entries; /* DQO_RDA, as before */
 };
 enum { GVE_FEATURE_JUMBO_FRAMES = 0x4 };
 enum { GVE_OPTION_GQI_BYTES = 4, GVE_OPTION_DQO_RDA_BYTES = 8, GVE_OPTION_JUMBO_FRAMES_BYTES = 8 };
@@ -324,3 +338,107 @@ enum {
     GVE_RX_ERROR = 0x0800,
     GVE_RX_CONTINUES = 0x2000, /* the packet goes on in the next buffer */
 };
+
+/* DQO rings are little-endian. The doorbells of the tx ring and of the rx buffer ring take the index that follows the
+ * last published entry. A completion is new if its generation bit is that of this round: 1, 0, 1, ... */
+enum {
+    GVE_DQO_IRQ_ENABLE = 0x01,
+    GVE_DQO_IRQ_CLEAR_PENDING = 0x02,
+    GVE_DQO_IRQ_KEEP_INTERVAL = 0x18, /* else the interval from bit 5 on, in units of 2 us */
+};
+
+struct gve_dqo_tx_packet {
+    uint64_t address;
+    uint8_t type_flags; /* GVE_DQO_TX_* */
+    uint8_t reserved0;
+    uint16_t reserved1;
+    uint16_t tag;   /* comes back in the packet's completion */
+    uint16_t bytes; /* this descriptor's, 14 bits */
+};
+struct gve_dqo_tx_segmentation {
+    uint32_t payload_bytes; /* 24 bits */
+    uint16_t mss;           /* 14 bits */
+    uint8_t header_bytes;
+    uint8_t flex0;
+    uint8_t type_flags;
+    uint8_t flex[7];
+};
+union gve_dqo_tx_descriptor {
+    struct gve_dqo_tx_packet packet;
+    struct gve_dqo_tx_segmentation segmentation;
+};
+static_assert(sizeof(union gve_dqo_tx_descriptor) == 16, "DQO tx descriptor");
+static_assert(offsetof(struct gve_dqo_tx_packet, bytes) == 14, "DQO tx descriptor");
+static_assert(offsetof(struct gve_dqo_tx_segmentation, type_flags) == 8, "DQO tx descriptor");
+enum {
+    GVE_DQO_TX_CONTEXT = 0x04,      /* metadata, before a packet */
+    GVE_DQO_TX_SEGMENTATION = 0x05, /* before a large TCP segment */
+    GVE_DQO_TX_PACKET = 0x0c,
+    GVE_DQO_TX_TYPE = 0x1f, /* mask */
+    GVE_DQO_TX_END = 0x20,  /* the packet's last descriptor */
+    GVE_DQO_TX_CHECKSUM = 0x40,
+    GVE_DQO_TX_REPORT = 0x80, /* asks for a completion of the descriptors up to this one */
+};
+
+struct gve_dqo_tx_completion {
+    uint16_t id_type; /* queue in bits 10..0, GVE_DQO_COMPLETION_* in bits 13..11, generation in bit 15 */
+    uint16_t value;   /* a tag, or the index after the last descriptor that was taken */
+    uint32_t reserved;
+};
+static_assert(sizeof(struct gve_dqo_tx_completion) == 8, "DQO tx completion");
+enum {
+    GVE_DQO_COMPLETION_MISS = 1,
+    GVE_DQO_COMPLETION_PACKET = 2,
+    GVE_DQO_COMPLETION_REINJECTION = 3,
+    GVE_DQO_COMPLETION_DESCRIPTORS = 4,
+    GVE_DQO_COMPLETION_TYPE_SHIFT = 11,
+    GVE_DQO_COMPLETION_GENERATION = 0x8000, /* mask */
+};
+
+struct gve_dqo_rx_buffer {
+    uint16_t id; /* comes back in the completion */
+    uint16_t reserved0;
+    uint32_t reserved1;
+    uint64_t address;
+    uint64_t header_address; /* for split headers */
+    uint64_t reserved2;
+};
+static_assert(sizeof(struct gve_dqo_rx_buffer) == 32, "DQO rx buffer");
+
+struct gve_dqo_rx_completion {
+    uint8_t format; /* GVE_DQO_RX_FORMAT */
+    uint8_t flags;  /* GVE_DQO_RX_ERROR */
+    uint16_t packet_type;
+    uint16_t bytes; /* 14 bits, without a pad, and GVE_DQO_RX_GENERATION */
+    uint16_t header_bytes;
+    uint8_t status; /* GVE_DQO_RX_* */
+    uint8_t status1;
+    uint16_t reserved0;
+    uint16_t buffer_id;
+    uint16_t checksum;
+    uint32_t hash;
+    uint32_t reserved1[2];
+    uint32_t timestamp;
+};
+static_assert(sizeof(struct gve_dqo_rx_completion) == 32, "DQO rx completion");
+static_assert(offsetof(struct gve_dqo_rx_completion, buffer_id) == 12, "DQO rx completion");
+enum {
+    GVE_DQO_RX_FORMAT = 1,
+    GVE_DQO_RX_ERROR = 0x04,
+    GVE_DQO_RX_PACKET_TYPE = 0x03ff, /* mask */
+    GVE_DQO_RX_BYTES = 0x3fff,       /* mask */
+    GVE_DQO_RX_GENERATION = 0x4000,  /* mask */
+    GVE_DQO_RX_DONE = 0x01,
+    GVE_DQO_RX_END = 0x02,             /* the packet's last buffer */
+    GVE_DQO_RX_HEADERS_CHECKED = 0x08, /* the device has looked at L3 and L4 */
+    GVE_DQO_RX_BAD_IP_CHECKSUM = 0x10,
+    GVE_DQO_RX_BAD_L4_CHECKSUM = 0x20,
+};
+
+/* The answer to GET_PTYPE_MAP: the headers of each packet type. */
+struct gve_packet_type {
+    uint8_t l3, l4; /* GVE_L3_*, GVE_L4_*; 0: unknown */
+};
+enum { GVE_PACKET_TYPES = 1024 };
+enum { GVE_L3_OTHER = 1, GVE_L3_IPV4 = 2, GVE_L3_IPV6 = 3 };
+enum { GVE_L4_OTHER = 1, GVE_L4_TCP = 2, GVE_L4_UDP = 3, GVE_L4_ICMP = 4, GVE_L4_SCTP = 5 };

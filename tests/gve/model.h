@@ -1,6 +1,6 @@
 /* The device side of Google's virtual NIC in plain memory, without I/O: GQI with queue page lists and with raw
- * addressing. Formats are those of drivers/gve/spec.h. tests/gve/vfio_user.c puts the model into a machine; unit tests
- * and the fuzzer call it in their own process.
+ * addressing, DQO with raw addressing. Formats are those of drivers/gve/spec.h. tests/gve/vfio_user.c puts the model
+ * into a machine; unit tests and the fuzzer call it in their own process.
  *
  *     struct gve_model model;
  *     gve_model_init(&model, (struct gve_model_config){ .translate = ..., .send = ... });
@@ -25,14 +25,16 @@ enum {
 
 /* The structures that the device writes. `gve_model_config.alter` sees each before the driver can. */
 enum gve_model_written {
-    GVE_MODEL_DESCRIPTION, /* struct gve_device_descriptor and the options */
-    GVE_MODEL_STATUS,      /* uint32_t of a command */
-    GVE_MODEL_RESOURCES,   /* struct gve_queue_resources */
-    GVE_MODEL_IRQ_INDEX,   /* uint32_t of a notification block */
-    GVE_MODEL_LINK_SPEED,  /* uint64_t */
-    GVE_MODEL_COUNTER,     /* uint32_t event counter of a tx queue */
-    GVE_MODEL_RX,          /* struct gve_rx_descriptor */
-    GVE_MODEL_REGISTERS,   /* struct gve_registers, before each read */
+    GVE_MODEL_DESCRIPTION,   /* struct gve_device_descriptor and the options */
+    GVE_MODEL_STATUS,        /* uint32_t of a command */
+    GVE_MODEL_RESOURCES,     /* struct gve_queue_resources */
+    GVE_MODEL_IRQ_INDEX,     /* uint32_t of a notification block */
+    GVE_MODEL_LINK_SPEED,    /* uint64_t */
+    GVE_MODEL_COUNTER,       /* uint32_t event counter of a tx queue; GQI */
+    GVE_MODEL_RX,            /* struct gve_rx_descriptor, or gve_dqo_rx_completion */
+    GVE_MODEL_TX_COMPLETION, /* struct gve_dqo_tx_completion */
+    GVE_MODEL_PTYPES,        /* struct gve_packet_type[GVE_PACKET_TYPES] */
+    GVE_MODEL_REGISTERS,     /* struct gve_registers, before each read */
     GVE_MODEL_WRITTEN_END,
 };
 
@@ -60,9 +62,10 @@ struct gve_model_queue {
     uint8_t sequence; /* that of the last rx descriptor */
     uint16_t buffer_bytes;
     uint32_t page_list, notify, counter;
-    uint64_t ring, data_ring;
+    uint64_t ring, data_ring; /* the latter of DQO's tx: its completion ring */
     uint32_t entries;
     uint32_t published, done; /* descriptors since the creation */
+    uint32_t completions;     /* DQO, tx */
 };
 
 struct gve_model_page_list {

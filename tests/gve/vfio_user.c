@@ -471,6 +471,17 @@ static void set_fault(char *text)
         die("fault=STRUCTURE:OFFSET:BYTES:VALUE[:SKIP] is not understood", name);
 }
 
+static uint32_t read_format(const char *name)
+{
+    uint32_t number = !strcmp(name, "qpl")   ? GVE_FORMAT_GQI_QPL
+                      : !strcmp(name, "rda") ? GVE_FORMAT_GQI_RDA
+                      : !strcmp(name, "dqo") ? GVE_FORMAT_DQO_RDA
+                                             : 0;
+    if (number == 0)
+        die("no such format: qpl, rda or dqo", name);
+    return (uint32_t)BIT(number);
+}
+
 static struct gve_model_config read_settings(int count, char **settings)
 {
     struct gve_model_config config = {
@@ -494,7 +505,7 @@ static struct gve_model_config read_settings(int count, char **settings)
         else if (!strcmp(settings[i], "fault"))
             set_fault(value);
         else if (!strcmp(settings[i], "format"))
-            config.formats = (uint32_t)BIT(!strcmp(value, "rda") ? GVE_FORMAT_GQI_RDA : GVE_FORMAT_GQI_QPL);
+            config.formats = read_format(value);
         else if (!strcmp(settings[i], "revision"))
             config.revision = (uint8_t)number;
         else if (!strcmp(settings[i], "mtu"))

@@ -1,7 +1,7 @@
 # The model of Google's virtual NIC as a device of QEMU: tests/gve/. Not part of `make check`: the first run downloads
 # Debian sid's QEMU and kernel, as root.
 GVE_DEVICE := $(BUILD)/host/gve-device
-$(GVE_DEVICE): $(patsubst %,$(BUILD)/host/%.o,tests/gve/model tests/gve/vfio_user net/ip/checksum)
+$(GVE_DEVICE): $(patsubst %.c,$(BUILD)/host/%.o,$(GVE_MODEL) tests/gve/vfio_user.c net/ip/checksum.c)
 	$(CC) -o $@ $^
 check-gve: $(GVE_DEVICE) ## Linux's driver of Google's NIC on our model of it, in QEMU
 	@tests/gve/set_up.sh

@@ -1,6 +1,6 @@
 # Tests. Every C test is one program under ASan and UBSan; pytest runs them all and counts.
 TEST_LIB_SOURCES := kernel/settings.c $(APP_TESTED) $(TIME_PARTS) $(wildcard base/*.c tests/lib/player_setup.c \
-	drivers/*/*.c tests/lib/virtio_model.c tests/gve/model.c tests/gve/bus.c tests/lib/device_memory.c \
+	drivers/*/*.c tests/lib/virtio_model.c $(GVE_MODEL) tests/gve/bus.c tests/lib/device_memory.c \
 	tests/lib/fake_cpu.c tests/lib/fake_ports.c) \
 	host/library/netdev_ip.c $(NET_SOURCES_own)
 TEST_LIB := $(BUILD)/test/libperegrine.a
