@@ -2,6 +2,7 @@
 import argparse
 import os
 import pathlib
+import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -30,8 +31,11 @@ def bounded(kind, low, high):
 
 
 def command_parser(program, command, description):
-    """Returns the parser of a program's command, to which its options are added."""
-    parser = argparse.ArgumentParser(prog=f"{program} {command}", description=description,
+    """Returns the parser of a program's command, to which its options are added. Its examples name the program as it
+    is installed."""
+    name = program.removeprefix("peregrine-")
+    examples = re.sub(rf"(^    |`){name} (?=\w)", rf"\1{program} ", description, flags=re.MULTILINE)
+    parser = argparse.ArgumentParser(prog=f"{program} {command}", description=examples,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add_version(parser)
     return parser

@@ -383,6 +383,30 @@ def test_a_program_has_images_of_its_own(machine):
         commands.kernel_for("multiboot2", machine.host.root / "gone.elf", None, "echo")
 
 
+def test_a_program_of_ones_own_is_named_by_its_folder(machine, tmp_path):
+    """HOST learns the name alone: a path in its settings would have HOST choose a file that the operator runs."""
+    folder = tmp_path / "purr"
+    parser = folder / "build/host/check-settings-purr"
+    parser.parent.mkdir(parents=True)
+    (folder / "program.c").touch()
+    parser.write_text('#!/bin/sh\ngrep -q "^# program purr$" || { echo "no purr" >&2; exit 1; }\n')
+    parser.chmod(0o755)
+    for file, source in (("elf", machine.kernel), ("bzImage", machine.flown_image)):
+        (folder / "build/purr").mkdir(exist_ok=True)
+        shutil.copy(source, folder / f"build/purr/peregrine.{file}")
+    machine.kernel = folder / "build/purr/peregrine.elf"
+    assert "Next: peregrine fly host" in machine.install("--program", folder).stdout
+    assert (machine.host.root / "boot/peregrine/settings").read_text().startswith("# program purr\n")
+    assert str(folder) not in "".join(str(text) for text in machine.host.tree().values())
+    for words in [], ["--program", folder], ["--config", machine.config, "--program", folder]:
+        done = machine.run("fly", "--by", "grub", "--dry-run", *words)
+        assert done.returncode == 0 and "by GRUB\n" in done.stdout, done.stdout + done.stderr
+    done = machine.run("fly", "--by", "kexec", "--dry-run")
+    assert done.returncode and "check-settings-purr: No such file" in done.stderr, done.stderr
+    done = machine.run("install", "--program", tmp_path / "build")
+    assert done.returncode == 2 and f"{tmp_path}/build: there is no program.c in it" in done.stderr, done.stderr
+
+
 # ---- links
 
 @pytest.fixture

@@ -129,6 +129,13 @@ QUEUE = day_of("3000 A 3 B 500 100.00", "3020 E 1 300", "3040 E 3 60", "4500 A 4
 CAPTURE = ("feed.a=239.1.1.1:26400", "feed.b=239.1.1.1:26401")
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_day_may_come_through_a_pipe(tmp_path, pack):
+    words = ["/dev/stdin", "symbols=AAAA", *BUYS.split(), "--latency", "1ms", "--out", tmp_path / "out"]
+    done = subprocess.run([*WORDS, "replay", *words], input=pack(file_of(QUEUE)), capture_output=True, timeout=WAIT_S)
+    assert done.returncode == 0 and b"1 orders, 0 replacements, 2 fills of 69 shares" in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("content, words", [
     (gzip.compress(file_of(QUEUE)), ()), (pcap_of(QUEUE), CAPTURE), (gzip.compress(pcapng_of(QUEUE)), CAPTURE),
     (pcap_of(QUEUE, "<", 0xa1b2c3d4, 10**6), CAPTURE), (file_of(QUEUE), ("--speed", "20"))],

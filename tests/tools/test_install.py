@@ -41,6 +41,15 @@ def test_packages_need_python_and_ssh_and_suggest_the_rest():
     assert needed == {"openssh-client", "libjs-chart.js", "node-chart.js", "libjs-dygraphs"}
 
 
+def test_the_tree_of_the_packages_finds_all_that_a_run_needs():
+    """Else `make run` in the folder of a program would have setup.sh install packages."""
+    control = (files.ROOT / "debian/control").read_text().partition("Package: peregrine-dev")[2]
+    depends = re.search(r"^Depends: (.*(?:\n .*)*)", control, re.MULTILINE)[1]
+    given = {choice.replace(" ", "") for choice in re.split(r",\s*", depends)}
+    needed = re.findall(r"^run (\S+) — ", (files.ROOT / "tools/setup.sh").read_text(), re.MULTILINE)
+    assert len(needed) > 10 and set(needed) <= given, set(needed) - given
+
+
 def test_images_lie_beside_the_tools(installed, tmp_path):
     assert f"{tmp_path}/images/peregrine.elf" in "".join(installed("peregrine", "check", "--help").split())
 
@@ -59,7 +68,7 @@ def test_every_program_is_installed_with_its_parser(installed, tmp_path):
 
 
 def test_every_page_that_help_and_manual_name_is_installed(installed):
-    recipes = (files.ROOT / "tools/workshop/make/install.mk").read_text()
+    recipes = (files.ROOT / "tools/workshop/make/install.mk").read_text().replace("\\\n", "")
     pages = set(re.search(r"^INSTALLED_PAGES := (.*)", recipes, re.MULTILINE)[1].split())
     sources = [*files.ROOT.glob("app/*/*.c"), *files.ROOT.glob("net/*.c"), *files.ROOT.glob("kernel/*.c")]
     named = {name for path in sources for name in re.findall(r"\[(\w+)\.md\]\(", path.read_text())}

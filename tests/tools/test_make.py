@@ -180,7 +180,7 @@ def test_a_program_outside_of_the_tree_is_built_and_tested(tmp_path):
     """By this tree's objects: all that its own makefile adds is another BUILD."""
     build = ROOT / os.environ.get("BUILD", "build")
     folder, made = tmp_path / "bark", [build / "outside/app/bark", build / "bark", build / "host/bark-linux",
-                                       build / "test/tests/unit/bark_test"]
+                                       build / "host/check-settings-bark", build / "test/tests/unit/bark_test"]
 
     def play(*words, status=0, cwd=ROOT):
         done = subprocess.run(words, cwd=cwd, env=CLEAN, capture_output=True, text=True, timeout=600)

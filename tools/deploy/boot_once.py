@@ -158,8 +158,8 @@ def prepare(host, options, by=None, words=None, source="", program=None):
     with verdict.only(GRUB):
         if not text:
             verdict.stop("nothing is installed", f"Run peregrine install {host.name}")
-        elif program != installed_program:
-            verdict.stop(f"the installed program is {installed_program}, not {program}",
+        elif programs.name_of(program) != installed_program:
+            verdict.stop(f"the installed program is {installed_program}, not {programs.name_of(program)}",
                          f"Run peregrine install {host.name}{programs.option_of(program)}")
         elif words is not None and not settings.alike(words, installed):
             verdict.stop(f"the installed settings are not those of {source}", f"Run peregrine install {host.name}")

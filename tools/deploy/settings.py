@@ -147,7 +147,7 @@ def compose(words, addresses, added, program):
         host, _, port = part.rpartition(":")
         return f"{addresses.get(host, host)}:{port}"
 
-    lines = [PROGRAM + program]
+    lines = [PROGRAM + programs.name_of(program)]
     for key, value in words.items():
         if key in ENDPOINTS:
             value = ",".join(endpoint(part) for part in value.split(","))

@@ -1,21 +1,15 @@
 """Parsers for the words that several commands share."""
 import argparse
 import functools
-import re
 
 import command_line
 from command_line import INSTALLED, bounded
 from servers.contest import plan, rounds
 
 PROGRAM = "peregrine-contest" if INSTALLED else "contest"
+command_parser = functools.partial(command_line.command_parser, PROGRAM)
 complain = functools.partial(command_line.complain, PROGRAM)
 SERVED = "/var/lib/peregrine-contest/contest.db"       # the store of the installed service
-
-
-def command_parser(command, description):
-    """Returns the parser of a command, whose examples name the tool as it is installed."""
-    examples = re.sub(r"(^    |`)contest (?=\w)", rf"\1{PROGRAM} ", description, flags=re.MULTILINE)
-    return command_line.command_parser(PROGRAM, command, examples)
 
 
 def add_store(parser, help_text):

@@ -8,7 +8,7 @@ import command_line
 from command_line import bounded
 from servers.exchange import soupbintcp
 
-PROGRAM = "exchange"
+PROGRAM = "peregrine-exchange" if command_line.INSTALLED else "exchange"
 command_parser = functools.partial(command_line.command_parser, PROGRAM)
 complain = functools.partial(command_line.complain, PROGRAM)
 SYMBOL = re.compile(r"[A-Z][A-Z0-9.+-]{0,7}")

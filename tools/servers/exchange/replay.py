@@ -3,9 +3,10 @@
     exchange replay day.itch.gz symbols=ACME,BOLT strategy=join risk.short=on
     exchange replay today.pcapng --file trade.conf --fills recorded
 
-FILE is a file of ITCH messages, each after its length in two bytes, or a capture (pcap, pcapng) of MoldUDP64; each of
-them may be packed by gzip. KEY=VALUE are the program's settings (app/trade/README.md). `feed.a`, `orders`, `user` and
-`passwd` may be left out; for a capture `feed.a` says to which group and port the feed's datagrams go.
+FILE is a file of ITCH messages, each after its length in two bytes, or a capture (pcap, pcapng) of MoldUDP64. Each may
+be packed by gzip, and each may be a pipe, as /dev/stdin. KEY=VALUE are the program's settings (app/trade/README.md).
+`feed.a`, `orders`, `user` and `passwd` may be left out; for a capture `feed.a` says to which group and port the feed's
+datagrams go.
 
 Writes NAME.json (all orders and responses, profit by time, statistics), NAME.html and NAME.log. Prices and profits
 in the JSON are in units of 0.0001, times in nanoseconds since 1970, or since midnight if the file is of ITCH messages.
@@ -25,9 +26,9 @@ import time
 
 from command_line import BUILD
 from servers.exchange import replay_page
-from servers.exchange.arguments import bounded, command_parser, complain
+from servers.exchange.arguments import PROGRAM, bounded, command_parser, complain
 
-PROGRAM = BUILD.parent / os.environ.get("BUILD", BUILD.name) / "host/trade-replay"
+REPLAY = BUILD.parent / os.environ.get("BUILD", BUILD.name) / "host/trade-replay"
 UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 GZIP = b"\x1f\x8b"
 SAMPLES_MAX = 2000          # profits on the curve
@@ -175,7 +176,7 @@ class Progress:
             return
         self.due_s = time.monotonic() + (DRAW_S if self.on_terminal else LINE_S)
         at, counts = result.progress, result.counts
-        line = (f"exchange replay: {replay_page.clock(at['time'])}, {at['packets']:,} packets, "
+        line = (f"{PROGRAM} replay: {replay_page.clock(at['time'])}, {at['packets']:,} packets, "
                 f"{counts['enter'] + counts['replace']} orders, {counts['fill']} fills")
         print(f"\r\x1b[2K{line}" if self.on_terminal else line, end="" if self.on_terminal else "\n", file=sys.stderr,
               flush=True)
@@ -187,14 +188,16 @@ class Progress:
 
 @contextlib.contextmanager
 def unpacked(path):
-    """Yields the file, by way of gzip if that has packed it. Raises OSError, also if gzip fails."""
+    """Yields the file, by way of gzip if that has packed it, or may have. Raises OSError, also if gzip fails."""
     with open(path, "rb", buffering=0) as file:      # the process reads on where we have stopped
-        packed = file.read(2) == GZIP
-        file.seek(0)
-        if not packed:
-            yield file
-            return
-        with subprocess.Popen(["gzip", "-dc"], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        if file.seekable():
+            packed = file.read(2) == GZIP
+            file.seek(0)
+            if not packed:
+                yield file
+                return
+        # A pipe cannot be read twice. With -f gzip copies a file of any other kind.
+        with subprocess.Popen(["gzip", "-dcf"], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               start_new_session=True) as gzip:      # Ctrl-C is for the program alone
             yield gzip.stdout
             gzip.stdout.close()
@@ -205,7 +208,7 @@ def unpacked(path):
 
 def play(options, result):
     """Runs the program, and hands its lines to the result. Returns its exit status."""
-    words = [PROGRAM, "--fills", options.fills, "--speed", str(options.speed), "--latency-ns", str(options.latency),
+    words = [REPLAY, "--fills", options.fills, "--speed", str(options.speed), "--latency-ns", str(options.latency),
              *(word for conf in options.conf for word in ("--file", conf)), *options.words]
     progress = Progress()
     with unpacked(options.recording) as file, open(f"{options.out}.log", "w", encoding="utf-8") as log:
@@ -221,14 +224,14 @@ def play(options, result):
 def say(options, result):
     """Prints what has come out. Returns the exit status."""
     got = result.summary()
-    print(f"exchange replay: {got['orders']} orders, {got['replacements']} replacements, {got['fills']} fills of "
+    print(f"{PROGRAM} replay: {got['orders']} orders, {got['replacements']} replacements, {got['fills']} fills of "
           f"{got['shares']} shares, profit ${got['profit'] / 1e4:.2f}, drawdown ${got['drawdown'] / 1e4:.2f}; "
           f"{options.out}.html, {options.out}.json, {options.out}.log")
     recorded = got.get("recorded")
     if not recorded:
         return 0
     if recorded["same"] == recorded["day"] == recorded["replay"]:
-        print(f"exchange replay: all {recorded['day']} messages to the exchange are those of the day")
+        print(f"{PROGRAM} replay: all {recorded['day']} messages to the exchange are those of the day")
         return 0
     complain("replay", f"the messages to the exchange are those of the day up to the {recorded['same']}th; the day has "
                        f"{recorded['day']}, the replay {recorded['replay']}")
@@ -237,8 +240,8 @@ def say(options, result):
 
 def main(words):
     options = make_parser().parse_intermixed_args(words)
-    if not PROGRAM.exists():
-        complain("replay", f"{PROGRAM} is not built: make host")
+    if not REPLAY.exists():
+        complain("replay", f"{REPLAY} is not built: make host")
         return 1
     head = {"file": options.recording, "fills": options.fills, "latency_ns": options.latency,
             "settings": [word for word in options.words if word.partition("=")[0] not in SECRETS]}

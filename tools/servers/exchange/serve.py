@@ -17,8 +17,8 @@ import string
 import time
 
 from servers.exchange import itch, journal
-from servers.exchange.arguments import (account_of, add_flow, address_of, bounded, checked_flow, command_parser,
-                                        complain, session_of)
+from servers.exchange.arguments import (PROGRAM, account_of, add_flow, address_of, bounded, checked_flow,
+                                        command_parser, complain, session_of)
 from servers.exchange.board import Board
 from servers.exchange.market import Exchange
 from servers.exchange.server import Server, Sparse
@@ -122,7 +122,7 @@ async def play(exchange, book, options):
 
 def main(words):
     options = parse_options(words)
-    logging.basicConfig(format="exchange serve: %(message)s", level=logging.INFO)
+    logging.basicConfig(format=f"{PROGRAM} serve: %(message)s", level=logging.INFO)
     logging.getLogger("exchange").addFilter(Sparse())
     try:
         exchange, book = make_exchange(options)

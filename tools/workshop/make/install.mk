@@ -17,17 +17,18 @@ ifeq ($(STACK),own)
 $(foreach name,$(LWIP_PROGRAMS),$(eval $(call lwip_image,$(name))))
 endif
 
-# The tree of the package peregrine-dev, which builds programs that stand elsewhere.
-TREE := CONTRIBUTING.md LICENSE Makefile VERSION app base boot docs/interface.md docs/tutorial drivers host image \
-	kernel net tests/lib tests/unit/echo_test.c tools
+# The tree of the package peregrine-dev, which builds programs that stand elsewhere, and its pages.
+TREE := CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md VERSION app base boot docs drivers host image kernel \
+	net tests/lib tests/unit/echo_test.c tools
 
 # The installed name of a program on Linux: none of them takes a common word.
 linux_command = $(if $(filter player,$1),peregrine-linux,peregrine-$1-linux)
-INSTALLED_PAGES := README architecture blackbox balance capture cloud conformance control resources settings status trip
+INSTALLED_PAGES := README architecture blackbox balance capture cloud conformance control exchange resources settings \
+	status trip
 INSTALL_NEEDS = $(foreach name,$(PROGRAMS),$(call image_folder,$(name))/peregrine.elf \
 	$(call image_folder,$(name))/peregrine.bzImage $(call linux_program,$(name))) \
 	$(foreach name,$(LWIP_PROGRAMS),$(call lwip_folder,$(name))/peregrine.bzImage) \
-	$(CHECK_SETTINGS_ALL) $(LOAD)
+	$(CHECK_SETTINGS_ALL) $(LOAD) $(REPLAY)
 
 # need_commands WHO,COMMAND...,PACKAGES: ends with the packages to install if a command is not there. Stands in front of
 # a second make, which builds.
@@ -52,16 +53,16 @@ install: ## tools, images, manual pages, completion, below DESTDIR= and PREFIX=
 	@$(MAKE) --no-print-directory install-built
 install-built: $(INSTALL_NEEDS)
 	install -d $(INSTALL_BIN) $(INSTALL_SHARE)/man/man1 $(INSTALL_SHARE)/doc/peregrine
-	$(call put_tools,peregrine,deploy)
+	$(call put_tools,peregrine,deploy $(addprefix servers/,__init__.py exchange web))
 	install -m 755 tools/peregrine tools/gg $(INSTALL_LIB)/peregrine
 	$(foreach name,$(PROGRAMS),$(call put_images,$(call image_folder,$(name)),$(INSTALL_LIB)/peregrine/images$(if \
 		$(filter-out player,$(name)),/$(name)))) true
 	$(foreach name,$(LWIP_PROGRAMS),$(call put_images,$(call lwip_folder,$(name)),$(INSTALL_LIB)/peregrine/images/$(if \
 		$(filter-out player,$(name)),$(name)-)lwip)) true
-	install -D -t $(INSTALL_LIB)/peregrine/images/host $(CHECK_SETTINGS_ALL) $(LINUX_PROGRAMS) \
-		$(LOAD)
+	install -D -t $(INSTALL_LIB)/peregrine/images/host $(CHECK_SETTINGS_ALL) $(LINUX_PROGRAMS) $(LOAD) $(REPLAY)
 	$(call put_tools,peregrine-contest,latencies.py $(addprefix servers/,__init__.py contest players web))
 	ln -sf ../lib/peregrine/peregrine ../lib/peregrine/gg $(INSTALL_BIN)
+	ln -sf ../lib/peregrine/servers/exchange/exchange $(INSTALL_BIN)/peregrine-exchange
 	ln -sf ../lib/peregrine-contest/servers/contest/contest $(INSTALL_BIN)/peregrine-contest
 	$(foreach name,$(PROGRAMS),ln -sf ../lib/peregrine/images/host/$(notdir $(call linux_program,$(name))) \
 		$(INSTALL_BIN)/$(call linux_command,$(name)) &&) true
@@ -74,6 +75,8 @@ install-built: $(INSTALL_NEEDS)
 	$(foreach name,$(PROGRAMS),help2man --no-info --name "the program $(name) of Peregrine, on Linux" \
 		--output $(INSTALL_SHARE)/man/man1/$(call linux_command,$(name)).1 \
 		$(INSTALL_BIN)/$(call linux_command,$(name)) &&) true
+	help2man --no-info --name "a simulated exchange, and recorded days played again" \
+		--output $(INSTALL_SHARE)/man/man1/peregrine-exchange.1 $(INSTALL_BIN)/peregrine-exchange
 	$(call put_completion,peregrine,peregrine/peregrine,parser)
 	$(call put_completion,gg,peregrine/gg,make_parser)
 	$(call put_completion,peregrine-contest,peregrine-contest/servers/contest/__main__.py,make_parser)
@@ -93,7 +96,7 @@ COMMITTED = git -c tar.umask=0022 archive --format=tar --prefix=$(RELEASE_NAME)/
 UNPACKED = tar -c --sort=name --numeric-owner --owner=0 --group=0 --mode=u=rwX,go=rX --mtime=./VERSION \
 	--no-wildcards-match-slash \
 	$(patsubst %,--exclude='%',$(sort ./build ./$(BUILD)) ./*.conf __pycache__ *.pyc .pytest_cache ./.hypothesis \
-	$(addprefix ./debian/,.debhelper tmp files *-stamp *.log *.substvars peregrine peregrine-contest)) \
+	$(addprefix ./debian/,.debhelper tmp files *-stamp *.log *.substvars peregrine peregrine-contest peregrine-dev)) \
 	--transform='s,^\.,$(RELEASE_NAME),S' .
 dist: ## build/peregrine-VERSION.tar.gz, the source of the commit that is checked out
 	$(if $(wildcard .git),$(call need_commands,dist,git,git))

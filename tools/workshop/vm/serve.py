@@ -82,8 +82,9 @@ def say_how_to_reach(program, forwards, control, key_file):
             say(f"run: the status page is http://127.0.0.1:{ours}/")
         elif (kind, str(port)) != ("udp", program.control_port):
             say(f"run: {kind} port {port} is at 127.0.0.1:{ours}")
-    say(f"run: tools/peregrine status 127.0.0.1 --config {key_file}   and log, slow, capture")
-    say(f"run: tools/gg 127.0.0.1 --port {control} --key-file {key_file}   or Ctrl-C ends {program.name}")
+    tools = "tools" if qemu.BUILD.resolve().is_relative_to(qemu.ROOT) else qemu.ROOT / "tools"
+    say(f"run: {tools}/peregrine status 127.0.0.1 --config {key_file}   and log, slow, capture")
+    say(f"run: {tools}/gg 127.0.0.1 --port {control} --key-file {key_file}   or Ctrl-C ends {program.name}")
 
 
 def watch(host, log, say_once_it_runs):
