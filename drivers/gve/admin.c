@@ -116,7 +116,8 @@ static const char *introduce(struct gve_bus *bus)
     struct gve_driver_info *info = (void *)bus->answer;
     memset(info, 0, sizeof *info);
     info->driver_major = 1;
-    store_be64(&info->capabilities[0], BIT(GVE_CAPABILITY_GQI_QPL) | BIT(GVE_CAPABILITY_GQI_RDA));
+    store_be64(&info->capabilities[0],
+               BIT(GVE_CAPABILITY_GQI_QPL) | BIT(GVE_CAPABILITY_GQI_RDA) | BIT(GVE_CAPABILITY_DQO_RDA));
     memcpy(info->os_text1, "Peregrine", sizeof "Peregrine");
     struct gve_verify_driver_compatibility *args =
         &command_new(bus, GVE_ADMINQ_VERIFY_DRIVER_COMPATIBILITY)->verify_driver_compatibility;
@@ -131,13 +132,18 @@ struct description {
     uint64_t page_count_max;
     uint32_t tx_entries, rx_entries, counter_count, mtu_bytes;
     uint8_t mac[NETDEV_MAC_BYTES];
-    bool raw;
+    bool raw, dqo;
 };
 
-/* Reads the options: `*dqo` and `*gqi` say which formats are offered. Returns false if they reach past the end. An
- * option that requires features which this driver does not know is none. */
+/* The formats that the device offers. */
+struct formats {
+    bool gqi, dqo_rda, dqo_lists;
+};
+
+/* Reads the options. Returns false if they reach past the end. An option that requires features which this driver does
+ * not know is none. */
 static bool options_read(const uint8_t *at, const uint8_t *end, uint32_t count, struct description *description,
-                         bool *gqi, bool *dqo)
+                         struct formats *formats)
 {
     for (; count > 0; count--) {
         struct gve_device_option option;
@@ -153,22 +159,25 @@ static bool options_read(const uint8_t *at, const uint8_t *end, uint32_t count, 
             continue;
         description->raw |= id == GVE_OPTION_GQI_RAW_ADDRESSING && bytes == 0;
         description->raw |= id == GVE_OPTION_GQI_RDA && bytes >= GVE_OPTION_GQI_BYTES;
-        *gqi |= description->raw || (id == GVE_OPTION_GQI_QPL && bytes >= GVE_OPTION_GQI_BYTES);
-        *dqo |= id == GVE_OPTION_DQO_RDA || id == GVE_OPTION_DQO_QPL;
+        formats->gqi |= description->raw || (id == GVE_OPTION_GQI_QPL && bytes >= GVE_OPTION_GQI_BYTES);
+        formats->dqo_rda |= id == GVE_OPTION_DQO_RDA && bytes >= GVE_OPTION_DQO_RDA_BYTES;
+        formats->dqo_lists |= id == GVE_OPTION_DQO_QPL;
     }
+    description->dqo = formats->dqo_rda && !formats->gqi;
+    description->raw |= description->dqo;
     return true;
 }
 
-static bool entries_are_usable(uint32_t count)
+static bool entries_are_usable(uint32_t count, uint32_t least)
 {
-    return count >= GVE_RING_ENTRIES_MIN && count <= GVE_RING_ENTRIES_MAX && (count & (count - 1)) == 0;
+    return count >= least && count <= GVE_RING_ENTRIES_MAX && (count & (count - 1)) == 0;
 }
 
 /* Has the device describe itself. */
 static const char *describe(struct gve_bus *bus, struct description *description)
 {
     struct gve_device_descriptor fixed;
-    bool gqi = false, dqo = false;
+    struct formats formats = { 0 };
     struct gve_describe_device *args = &command_new(bus, GVE_ADMINQ_DESCRIBE_DEVICE)->describe_device;
     store_be64(&args->descriptor_address, (uintptr_t)bus->answer);
     store_be32(&args->descriptor_version, GVE_DEVICE_DESCRIPTOR_VERSION);
@@ -189,12 +198,13 @@ static const char *describe(struct gve_bus *bus, struct description *description
     memcpy(description->mac, fixed.mac, sizeof fixed.mac);
     if (bytes < sizeof fixed || bytes > GVE_PAGE_BYTES
         || !options_read(bus->answer + sizeof fixed, bus->answer + bytes, load_be16(&fixed.option_count), description,
-                         &gqi, &dqo))
+                         &formats))
         return "the gVNIC's description of itself is cut off";
-    if (dqo && !gqi)
-        return "the gVNIC offers queues of the DQO formats alone, which this driver does not know";
-    if (!entries_are_usable(description->tx_entries) || !entries_are_usable(description->rx_entries)
-        || description->counter_count == 0)
+    if (formats.dqo_lists && !formats.gqi && !formats.dqo_rda)
+        return "the gVNIC offers queues of the format DQO with page lists alone, which this driver does not know";
+    const uint32_t entries_min = description->dqo ? GVE_DQO_RING_ENTRIES_MIN : GVE_RING_ENTRIES_MIN;
+    if (!entries_are_usable(description->tx_entries, entries_min)
+        || !entries_are_usable(description->rx_entries, entries_min) || description->counter_count == 0)
         return "the gVNIC's queues have an impossible size";
     if (description->mtu_bytes < MTU_BYTES_MIN || (description->mac[0] & 1))
         return "the gVNIC has an impossible MTU or hardware address";
@@ -234,7 +244,7 @@ static const char *resources_configure(struct gve *net, const struct description
     store_be32(&args->counter_count, description->counter_count);
     store_be32(&args->irq_doorbell_count, GVE_NOTIFY_COUNT);
     store_be32(&args->irq_doorbell_stride_bytes, IRQ_STRIDE_BYTES);
-    args->queue_format = net->raw ? GVE_FORMAT_GQI_RDA : GVE_FORMAT_GQI_QPL;
+    args->queue_format = net->is_dqo ? GVE_FORMAT_DQO_RDA : net->raw ? GVE_FORMAT_GQI_RDA : GVE_FORMAT_GQI_QPL;
     return command_do(bus);
 }
 
@@ -255,7 +265,9 @@ static const char *page_list_register(struct gve_bus *bus, uint32_t id, const ui
  * receiving, and so does this driver: two buffers fit into each. */
 static const char *buffers_take(struct gve *net, const struct description *description)
 {
-    net->rx_posted_max = (uint16_t)min_size(description->rx_entries, GVE_RX_POSTED_MAX);
+    /* A ring of DQO that is full to the last entry looks empty. */
+    net->rx_posted_max = (uint16_t)min_size(net->is_dqo ? description->rx_entries / 2 : description->rx_entries,
+                                            GVE_RX_POSTED_MAX);
     const size_t all_bytes = (size_t)(net->rx_posted_max + NETDEV_RX_BORROWED_MAX) * GVE_RX_BUFFER_BYTES;
     const size_t rx_bytes = net->raw ? all_bytes
                                      : max_size(description->rx_entries * (size_t)GVE_PAGE_BYTES, all_bytes);
@@ -285,10 +297,16 @@ static const char *tx_create(struct gve *net, uint32_t entries)
     const struct shared *shared = (const void *)bus->answer;
     net->tx.mask = entries - 1;
     net->tx.ring = ring_take(entries * sizeof *net->tx.ring);
+    net->dqo.tx_ring = (void *)net->tx.ring;
+    static_assert(sizeof *net->dqo.tx_ring == sizeof *net->tx.ring, "descriptors of both formats have 16 bytes");
+    if (net->is_dqo)
+        net->dqo.tx_completions = ring_take(entries * sizeof *net->dqo.tx_completions);
     net->tx.buffer = ring_take(entries * sizeof *net->tx.buffer);
     struct gve_create_tx_queue *args = &command_new(bus, GVE_ADMINQ_CREATE_TX_QUEUE)->create_tx_queue;
     store_be64(&args->resources_address, (uintptr_t)&shared->tx);
     store_be64(&args->ring_address, (uintptr_t)net->tx.ring);
+    store_be64(&args->completion_ring_address, (uintptr_t)net->dqo.tx_completions);
+    store_be16(&args->completion_ring_size, net->is_dqo ? (uint16_t)entries : 0);
     store_be32(&args->page_list_id, net->raw ? GVE_QPL_ID_RAW_ADDRESSING : QPL_TX);
     store_be32(&args->notify_id, GVE_NOTIFY_TX);
     store_be16(&args->ring_size, (uint16_t)entries);
@@ -300,9 +318,12 @@ static const char *rx_create(struct gve *net, uint32_t entries)
     struct gve_bus *bus = net->bus;
     const struct shared *shared = (const void *)bus->answer;
     net->rx.mask = entries - 1;
-    net->rx.seq = 1;
+    net->rx.seq = net->is_dqo ? GVE_DQO_RX_GENERATION >> 8 : 1;
     net->rx.ring = ring_take(entries * sizeof *net->rx.ring);
-    net->rx.data = ring_take(entries * sizeof *net->rx.data);
+    net->rx.data = ring_take(entries * (net->is_dqo ? sizeof *net->dqo.posts : sizeof *net->rx.data));
+    net->dqo.rx_completions = (const void *)net->rx.ring;
+    net->dqo.posts = (void *)net->rx.data;
+    static_assert(sizeof *net->dqo.rx_completions <= sizeof *net->rx.ring, "the ring has room for either format");
     net->rx.buffer = ring_take(entries * sizeof *net->rx.buffer);
     struct gve_create_rx_queue *args = &command_new(bus, GVE_ADMINQ_CREATE_RX_QUEUE)->create_rx_queue;
     store_be32(&args->notify_id, GVE_NOTIFY_RX);
@@ -312,7 +333,24 @@ static const char *rx_create(struct gve *net, uint32_t entries)
     store_be32(&args->page_list_id, net->raw ? GVE_QPL_ID_RAW_ADDRESSING : QPL_RX);
     store_be16(&args->ring_size, (uint16_t)entries);
     store_be16(&args->packet_buffer_bytes, GVE_RX_BUFFER_BYTES);
+    store_be16(&args->buffer_ring_size, net->is_dqo ? (uint16_t)entries : 0);
     return command_do(bus);
+}
+
+/* Asks which packet types have an L4 checksum that the device looks at. */
+static const char *packet_types_read(struct gve *net)
+{
+    const struct gve_packet_type *types = (const void *)net->bus->answer;
+    struct gve_get_ptype_map *args = &command_new(net->bus, GVE_ADMINQ_GET_PTYPE_MAP)->get_ptype_map;
+    store_be64(&args->bytes, GVE_PACKET_TYPES * sizeof *types);
+    store_be64(&args->address, (uintptr_t)types);
+    static_assert(GVE_PACKET_TYPES * sizeof *types <= GVE_PAGE_BYTES, "bus->answer");
+    const char *error = command_do(net->bus);
+    for (uint32_t i = 0; error == NULL && i < GVE_PACKET_TYPES; i++)
+        if ((types[i].l3 == GVE_L3_IPV4 || types[i].l3 == GVE_L3_IPV6)
+            && (types[i].l4 == GVE_L4_TCP || types[i].l4 == GVE_L4_UDP))
+            net->dqo.summed[i / 8] |= (uint8_t)(1u << i % 8);
+    return error;
 }
 
 /* Takes the places that the device gave the queues: doorbells, and the counter of sent descriptors. */
@@ -323,7 +361,7 @@ static const char *places_take(struct gve *net, uint32_t counter_count)
     const uint32_t count = net->bus->doorbell_count;
     net->tx.doorbell = load_be32(&shared->tx.doorbell_index);
     net->rx.doorbell = load_be32(&shared->rx.doorbell_index);
-    bool good = counter < counter_count && net->tx.doorbell < count && net->rx.doorbell < count
+    bool good = (counter < counter_count || net->is_dqo) && net->tx.doorbell < count && net->rx.doorbell < count
                 && net->tx.doorbell != net->rx.doorbell;
     for (size_t i = 0; i < GVE_NOTIFY_COUNT; i++) {
         net->irq_doorbell[i] = load_be32(shared->irq_doorbells + i * IRQ_STRIDE_BYTES);
@@ -332,7 +370,8 @@ static const char *places_take(struct gve *net, uint32_t counter_count)
     }
     if (!good)
         return "the gVNIC puts a doorbell or a counter where there is none";
-    net->tx.counter += counter;
+    if (!net->is_dqo) /* DQO has completions */
+        net->tx.counter += counter;
     return NULL;
 }
 
@@ -349,14 +388,19 @@ static const char *bring_up(struct gve *net)
     net->device.mtu_bytes = (uint16_t)min_size(description.mtu_bytes, MTU_BYTES_MAX);
     net->device.tx_checksum = true;
     net->raw = description.raw;
+    net->is_dqo = description.dqo;
+    if (net->is_dqo)
+        net->device.ops = &gve_dqo_ops;
     if ((error = resources_configure(net, &description)) != NULL || (error = buffers_take(net, &description)) != NULL
         || (error = tx_create(net, description.tx_entries)) != NULL
         || (error = rx_create(net, description.rx_entries)) != NULL
-        || (error = places_take(net, description.counter_count)) != NULL)
+        || (error = places_take(net, description.counter_count)) != NULL
+        || (net->is_dqo && (error = packet_types_read(net)) != NULL))
         return error;
     gve_buffers_init(net);
-    gve_twin_init(net);
-    for (size_t i = 0; i < GVE_NOTIFY_COUNT; i++)
+    if (!net->is_dqo)
+        gve_twin_init(net);
+    for (size_t i = 0; i < GVE_NOTIFY_COUNT && !net->is_dqo; i++) /* DQO's are off until they are asked for */
         bus->ops->doorbell(bus, net->irq_doorbell[i], GVE_IRQ_MASK);
     gve_rx_refill(net);
     gve_state_set(net, bus->ops->read(bus, REGISTER(device_status)));
@@ -402,9 +446,12 @@ size_t gve_describe(const struct gve *net, char *out, size_t out_bytes)
 {
     const uint8_t *mac = net->device.mac;
     return format(out, out_bytes,
-                  "%s, revision %u, format GQI %s, queues rx %u tx %u, mac %02x:%02x:%02x:%02x:%02x:%02x, mtu %u, "
+                  "%s, revision %u, format %s, queues rx %u tx %u, mac %02x:%02x:%02x:%02x:%02x:%02x, mtu %u, "
                   "link %s",
-                  net->bus->place, net->bus->pci_revision, net->raw ? "with raw addressing" : "with page lists",
+                  net->bus->place, net->bus->pci_revision,
+                  net->is_dqo ? "DQO with raw addressing"
+                  : net->raw  ? "GQI with raw addressing"
+                              : "GQI with page lists",
                   net->rx.mask + 1, net->tx.mask + 1, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5],
                   net->device.mtu_bytes, net->device.link_up ? "up" : "down");
 }

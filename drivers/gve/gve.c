@@ -12,8 +12,6 @@
 #include "base/trace.h"
 #include "kernel/memory/memory.h"
 
-_Alignas(64) struct gve_counters gve_counters;
-
 enum { ETHERNET_BYTES = 14, IPV4_BYTES = 20, RX_FLAGS_UNUSUAL = GVE_RX_ERROR | GVE_RX_CONTINUES };
 static_assert((int)GVE_RX_BUFFER_BYTES >= GVE_RX_PAD_BYTES + NETDEV_FRAME_BYTES_MAX + NETDEV_TAGS_BYTES_MAX, "a frame");
 static_assert((int)GVE_TX_BUFFER_BYTES >= GVE_TX_FRAME_OFFSET + NETDEV_FRAME_BYTES_MAX, "a frame");
@@ -32,30 +30,17 @@ static uint8_t *tx_frame(const struct gve *net, uint16_t index)
     return net->tx_memory + (size_t)index * GVE_TX_BUFFER_BYTES + GVE_TX_FRAME_OFFSET;
 }
 
-NOT_HOT static void fault(struct gve *net, const char *what)
-{
-    gve_counters.faults++;
-    if (net->broken == NULL)
-        net->broken = what;
-    net->rx.seq = GVE_SEQ_BROKEN;
-    net->device.link_up = false;
-}
-
 /* ---- receive ---- */
-
-static void rx_free_push(struct gve *net, uint32_t index)
-{
-    ASSERT(index < GVE_RX_BUFFER_COUNT);
-    ASSERT(!net->rx_is_free[index]);
-    net->rx_is_free[index] = true;
-    net->rx_free[net->rx_free_count++] = (uint16_t)index;
-}
 
 /* Gives the device all the free buffers that it may have, and tells it in one step. */
 void gve_rx_refill(struct gve *net)
 {
     struct gve_rx_queue *rx = &net->rx;
     const uint32_t before = rx->posted;
+    if (net->is_dqo) {
+        gve_dqo_rx_refill(net);
+        return;
+    }
     while (net->rx_free_count > 0 && rx->posted - rx->taken < net->rx_posted_max) {
         const uint16_t index = net->rx_free[--net->rx_free_count];
         const uint32_t at = rx->posted++ & rx->mask;
@@ -147,9 +132,9 @@ __attribute__((noinline)) static bool rx_borrow_long(struct gve *net, struct fra
         const struct gve_rx_descriptor *descriptor = rx_next(net);
         const uint32_t written = load_be16(&descriptor->bytes);
         if (rx->taken == rx->posted)
-            return fault(net, "a received frame is in a buffer that the device does not have"), false;
+            return gve_fault(net, "a received frame is in a buffer that the device does not have"), false;
         if (written > GVE_RX_BUFFER_BYTES)
-            return fault(net, "a received frame is longer than its buffer"), false;
+            return gve_fault(net, "a received frame is longer than its buffer"), false;
         const uint16_t index = rx->buffer[rx->taken & rx->mask];
         uint8_t *data = rx_buffer(net, index) + GVE_RX_PAD_BYTES;
         const bool good = unusual_is_good(net, flags, data, written);
@@ -160,7 +145,7 @@ __attribute__((noinline)) static bool rx_borrow_long(struct gve *net, struct fra
             gve_counters.rx_frames++;
             return true;
         }
-        rx_free_push(net, index);
+        gve_rx_free_push(net, index);
     }
     gve_check(net);
     return false;
@@ -194,19 +179,13 @@ HOT static bool rx_borrow(struct netdev *device, struct frame *frame)
 static void rx_release(struct netdev *device, const struct frame *frame)
 {
     struct gve *net = gve_of(device);
-    rx_free_push(net, frame->cookie);
+    gve_rx_free_push(net, frame->cookie);
     /* Nearly dry: do not wait for idle time. */
     if (__builtin_expect((net->rx.posted - net->rx.taken) * 4 < net->rx_posted_max, 0))
         gve_rx_refill(net);
 }
 
 /* ---- transmit ---- */
-
-static void tx_free_push(struct gve *net, const struct tx_buffer *buffer)
-{
-    ASSERT(net->tx_free_count < NETDEV_TX_BUFFER_COUNT);
-    net->tx_free[net->tx_free_count++] = buffer->index;
-}
 
 static uint32_t tx_pending(const struct gve *net)
 {
@@ -217,11 +196,15 @@ static uint32_t tx_pending(const struct gve *net)
 static void tx_reclaim(struct gve *net)
 {
     struct gve_tx_queue *tx = &net->tx;
+    if (net->is_dqo) {
+        gve_dqo_tx_reclaim(net);
+        return;
+    }
     uint32_t pending = tx_pending(net);
     if (net->broken != NULL)
         return;
     if (pending > tx->sent - tx->done) {
-        fault(net, "more frames are reported as sent than were given to the device");
+        gve_fault(net, "more frames are reported as sent than were given to the device");
         return;
     }
     for (; pending > 0; pending--) {
@@ -229,7 +212,7 @@ static void tx_reclaim(struct gve *net)
         ASSERT(buffer->holders & TX_HELD_BY_DEVICE);
         buffer->holders &= (uint8_t)~TX_HELD_BY_DEVICE;
         if (buffer->holders == 0)
-            tx_free_push(net, buffer);
+            gve_tx_free_push(net, buffer);
     }
 }
 
@@ -305,20 +288,10 @@ static void tx_release(struct netdev *device, struct tx_buffer *buffer)
     ASSERT(buffer->holders & TX_HELD_BY_STACK);
     buffer->holders &= (uint8_t)~TX_HELD_BY_STACK;
     if (buffer->holders == 0)
-        tx_free_push(net, buffer);
+        gve_tx_free_push(net, buffer);
 }
 
 /* ---- upkeep ---- */
-
-/* As drivers/virtio/net.c: one to two seconds of silence, then between two readings. */
-static const uint64_t STATE_READ_CYCLES = BIT(32);
-
-void gve_state_set(struct gve *net, uint32_t status)
-{
-    net->device.link_up = (status & GVE_DEVICE_STATUS_LINK_UP) != 0;
-    if (status == UINT32_MAX || (status & GVE_DEVICE_STATUS_RESET))
-        fault(net, "the device is gone or asks for a reset");
-}
 
 /* Returns true if the next descriptor is new or as old as it can be. */
 static bool seq_is_possible(const struct gve *net)
@@ -340,7 +313,7 @@ static void poll(struct netdev *device)
         return;
     rx->lapped |= rx->taken > rx->mask;
     if (!seq_is_possible(net)) {
-        fault(net, "a receive descriptor has an impossible sequence number");
+        gve_fault(net, "a receive descriptor has an impossible sequence number");
         return;
     }
     if (net->rx_posted_max - (rx->posted - rx->taken) >= net->rx_refill_count)
@@ -355,29 +328,25 @@ static void poll(struct netdev *device)
     __builtin_prefetch(&net->tx.buffer[net->tx.sent & net->tx.mask], 1);
     __builtin_prefetch(&net->bus->ops->doorbell);
     hot_fetch(net->bus, sizeof *net->bus);
-    uint64_t now_cycles = cycles_now();
-    if (rx->taken != net->last_rx_taken) {
-        net->last_rx_taken = rx->taken;
-        net->last_rx_cycles = now_cycles;
-    } else if (now_cycles - net->last_rx_cycles >= STATE_READ_CYCLES) {
-        net->last_rx_cycles = now_cycles;
-        gve_counters.state_exits++;
-        gve_state_set(net, net->bus->ops->read(net->bus, offsetof(struct gve_registers, device_status)));
-    }
+    gve_state_watch(net);
 }
 
 bool gve_can_wake(const struct netdev *device) { return ((const struct gve *)device)->bus->interrupts; }
 
-static void irq_write(struct gve *net, uint32_t value)
+static void irq_ask(struct gve *net, bool wanted)
 {
-    net->bus->ops->doorbell(net->bus, net->irq_doorbell[GVE_NOTIFY_RX], value);
-    net->armed = value != GVE_IRQ_MASK;
+    const uint32_t value = wanted ? GVE_IRQ_ACK | GVE_IRQ_EVENT : GVE_IRQ_MASK;
+    if (net->is_dqo)
+        gve_dqo_irq_write(net, wanted);
+    else
+        net->bus->ops->doorbell(net->bus, net->irq_doorbell[GVE_NOTIFY_RX], value);
+    net->armed = wanted;
     gve_counters.state_exits++;
 }
 
 bool gve_wake(struct netdev *device)
 {
-    irq_write(gve_of(device), GVE_IRQ_ACK | GVE_IRQ_EVENT);
+    irq_ask(gve_of(device), true);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return !gve_frame_waits(device);
 }
@@ -385,18 +354,22 @@ bool gve_wake(struct netdev *device)
 void gve_quiet(struct netdev *device)
 {
     if (gve_of(device)->armed)
-        irq_write(gve_of(device), GVE_IRQ_MASK);
+        irq_ask(gve_of(device), false);
 }
 
 bool gve_frame_waits(const struct netdev *device)
 {
     const struct gve *net = (const struct gve *)device;
-    return (rx_flags(net) & GVE_RX_SEQ) == net->rx.seq;
+    return net->is_dqo ? gve_dqo_frame_waits(net) : (rx_flags(net) & GVE_RX_SEQ) == net->rx.seq;
 }
 
 void gve_notify(struct netdev *device)
 {
     struct gve *net = gve_of(device);
+    if (net->is_dqo) {
+        gve_dqo_tx_doorbell(net);
+        return;
+    }
     net->bus->ops->doorbell(net->bus, net->tx.doorbell, net->tx.sent);
     gve_counters.tx_kicks++;
 }
@@ -422,33 +395,25 @@ const struct netdev_ops gve_ops = {
     .rehearse = rehearse,
 };
 
-NOT_HOT void gve_check(const struct gve *net)
-{
-    uint32_t rx_free = 0, tx_free = 0, tx_sent = 0;
-    for (uint32_t i = 0; i < GVE_RX_BUFFER_COUNT; i++)
-        rx_free += net->rx_is_free[i];
-    ASSERT(rx_free == net->rx_free_count);
-    ASSERT(rx_free + (net->rx.posted - net->rx.taken) <= GVE_RX_BUFFER_COUNT);
-    ASSERT(net->rx.posted - net->rx.taken <= net->rx_posted_max && net->rx_posted_max <= net->rx.mask + 1);
-    ASSERT(net->tx.sent - net->tx.done <= net->tx.mask + 1);
-    for (uint32_t i = 0; i < NETDEV_TX_BUFFER_COUNT; i++) {
-        ASSERT(net->tx_buffer[i].index == i);
-        tx_free += net->tx_buffer[i].holders == 0;
-        tx_sent += (net->tx_buffer[i].holders & TX_HELD_BY_DEVICE) != 0;
-    }
-    ASSERT(tx_free == net->tx_free_count);
-    ASSERT(tx_sent == net->tx.sent - net->tx.done);
-}
+/* The twin has rings of the other format. */
+const struct netdev_ops gve_dqo_ops = {
+    .rx_borrow = gve_dqo_rx_borrow,
+    .rx_release = rx_release,
+    .tx_acquire = tx_acquire,
+    .tx_publish = gve_dqo_tx_publish,
+    .tx_release = tx_release,
+    .poll = gve_dqo_poll,
+};
 
 NOT_HOT void gve_buffers_init(struct gve *net)
 {
     ASSERT(net->rx_memory != NULL && net->tx_memory != NULL);
     net->rx_refill_count = (uint16_t)max_size(1, net->rx_posted_max / 8);
     for (uint16_t i = net->rx_posted_max + NETDEV_RX_BORROWED_MAX; i-- > 0;)
-        rx_free_push(net, i);
+        gve_rx_free_push(net, i);
     for (uint16_t i = NETDEV_TX_BUFFER_COUNT; i-- > 0;) {
         net->tx_buffer[i] = (struct tx_buffer){ .data = tx_frame(net, i), .index = i };
-        tx_free_push(net, &net->tx_buffer[i]);
+        gve_tx_free_push(net, &net->tx_buffer[i]);
     }
     gve_check(net);
 }
@@ -456,7 +421,7 @@ NOT_HOT void gve_buffers_init(struct gve *net)
 void gve_levels(struct netdev *device)
 {
     struct gve *net = gve_of(device);
-    const uint32_t done = net->tx.done + tx_pending(net);
+    const uint32_t done = net->tx.done + (net->is_dqo ? 0 : tx_pending(net));
     const bool stalls = done != net->tx.sent && done == net->level_done;
     net->level_done = done;
     gve_counters.tx_stalled_seconds = stalls ? gve_counters.tx_stalled_seconds + 1 : 0;

@@ -1,5 +1,6 @@
 /* Google's virtual NIC as the stack's struct netdev: polled, one queue pair, frames in place. The queue format is GQI,
- * with raw addressing if the device offers that, else with queue page lists. There is no public specification: spec.h.
+ * with raw addressing if the device offers that, else with queue page lists; or DQO with raw addressing (dqo.c) on a
+ * device without GQI. There is no public specification: spec.h.
  *
  * drivers/nic/nic.c searches the machine; gve_init drives any device by its struct gve_bus, so the same code runs
  * hosted against a model. */
@@ -18,6 +19,7 @@ enum {
     /* Rings have the size that the device says. */
     GVE_RING_ENTRIES_MIN = 16,
     GVE_RING_ENTRIES_MAX = 4096,
+    GVE_DQO_RING_ENTRIES_MIN = 256,
 
     /* Full frames that take 630 us at 10 Gbit/s: longer than a slice of idle work. */
     GVE_RX_POSTED_MAX = 512,
@@ -62,10 +64,22 @@ struct gve {
         uint32_t doorbell;
     } tx;
 
+    /* The rings of the format DQO, which has no use for those above. */
+    struct gve_dqo_rings {
+        struct gve_dqo_rx_buffer *posts;
+        const struct gve_dqo_rx_completion *rx_completions;
+        union gve_dqo_tx_descriptor *tx_ring;
+        const struct gve_dqo_tx_completion *tx_completions;
+        uint32_t tx_taken;                    /* completions */
+        uint8_t summed[GVE_PACKET_TYPES / 8]; /* a bit for each packet type whose L4 has a checksum */
+        bool is_posted[GVE_RX_BUFFER_COUNT];
+    } dqo;
+
     uint8_t *rx_memory, *tx_memory;
     uint64_t rx_base, tx_base;               /* the origin of addresses in the rings; 0: bus addresses */
     uint16_t rx_posted_max, rx_refill_count; /* as those of struct virtio_net */
     bool raw;                                /* raw addressing */
+    bool is_dqo;                             /* the format is DQO, not GQI */
     bool armed;                              /* an interrupt is asked for */
     uint32_t irq_doorbell[GVE_NOTIFY_COUNT];
     const char *broken;      /* NULL, or why the device is not used any more */
@@ -108,10 +122,26 @@ void gve_check(const struct gve *net);
 /* For drivers/gve/ alone. The twin (twin.c) is for gve_ops.rehearse; its frames are counted as well. */
 extern const struct netdev_ops gve_ops;
 void gve_buffers_init(struct gve *net);
+void gve_fault(struct gve *net, const char *what);
+void gve_rx_free_push(struct gve *net, uint32_t index);
+void gve_tx_free_push(struct gve *net, const struct tx_buffer *buffer);
+void gve_state_watch(struct gve *net);
 void gve_rx_refill(struct gve *net);
 void gve_state_set(struct gve *net, uint32_t status);
 void gve_twin_init(const struct gve *like);
 void gve_twin_play(const struct gve *net);
+
+/* The format DQO: dqo.c. */
+extern const struct netdev_ops gve_dqo_ops;
+bool gve_dqo_rx_borrow(struct netdev *device, struct frame *frame);
+bool gve_dqo_tx_publish(struct netdev *device, struct tx_buffer *buffer, uint32_t bytes, uint16_t csum_start,
+                        uint16_t csum_offset);
+void gve_dqo_poll(struct netdev *device);
+void gve_dqo_rx_refill(struct gve *net);
+bool gve_dqo_frame_waits(const struct gve *net);
+void gve_dqo_tx_reclaim(struct gve *net);
+void gve_dqo_tx_doorbell(struct gve *net);
+void gve_dqo_irq_write(struct gve *net, bool wanted);
 
 /*     rx_kicks, tx_kicks      doorbells; each may be a VM exit
  *     state_exits             other VM exits after init: link and status reads, doorbells of interrupts

@@ -33,12 +33,16 @@ static void alter(enum gve_model_written what, uint8_t *structure)
         [GVE_MODEL_IRQ_INDEX] = 4,
         [GVE_MODEL_LINK_SPEED] = 8,
         [GVE_MODEL_COUNTER] = 4,
-        [GVE_MODEL_RX] = sizeof(struct gve_rx_descriptor),
+        [GVE_MODEL_RX] = sizeof(struct gve_dqo_rx_completion),
+        [GVE_MODEL_TX_COMPLETION] = sizeof(struct gve_dqo_tx_completion),
+        [GVE_MODEL_PTYPES] = GVE_PACKET_TYPES * sizeof(struct gve_packet_type),
         [GVE_MODEL_REGISTERS] = sizeof(struct gve_registers),
     };
     for (size_t i = 0; i < ALTERATIONS; i++)
         if (alterations[i].what == what)
-            store_be16(structure + alterations[i].where % (bytes[what] - 1), alterations[i].value);
+            store_be16(structure + (what == GVE_MODEL_RX && !net.is_dqo ? 32 : 0)
+                           + alterations[i].where % (bytes[what] - 1),
+                       alterations[i].value);
 }
 
 static void borrow(void)
@@ -48,7 +52,7 @@ static void borrow(void)
         return;
     ASSERT(frame->bytes >= ETHERNET_BYTES && frame->bytes <= NETDEV_FRAME_BYTES_MAX + NETDEV_TAGS_BYTES_MAX);
     size_t at = (size_t)(frame->data - net.rx_memory) % GVE_RX_BUFFER_BYTES;
-    ASSERT(at == GVE_RX_PAD_BYTES && at + frame->bytes <= GVE_RX_BUFFER_BYTES);
+    ASSERT(at == (net.is_dqo ? 0 : GVE_RX_PAD_BYTES) && at + frame->bytes <= GVE_RX_BUFFER_BYTES);
     for (uint32_t i = 0; i < frame->bytes; i++)
         sum += frame->data[i];
     rx_held_count++;
@@ -76,11 +80,17 @@ static void step(uint8_t what, uint16_t where, uint16_t value)
     case 0:
         store_be16(ring + 2 * (where % ((net.rx.mask + 1) * sizeof *net.rx.ring / 2)), value);
         break;
-    case 1: /* the next descriptor: its sum, length, flags and number */
+    case 1: /* the next descriptor's sum, length, flags, number; in DQO a transmit completion */
+        if (net.is_dqo) {
+            uint8_t *completions = (uint8_t *)(uintptr_t)net.dqo.tx_completions;
+            store_be16(completions + 2 * (where % ((net.tx.mask + 1) * sizeof *net.dqo.tx_completions / 2)), value);
+            break;
+        }
         store_be16(ring + ((net.rx.taken & net.rx.mask) + 1) * sizeof *net.rx.ring - 2 * (1 + where % 3), value);
         break;
     case 2:
-        store_be32((uint32_t *)(uintptr_t)net.tx.counter, net.tx.done + value);
+        if (!net.is_dqo)
+            store_be32((uint32_t *)(uintptr_t)net.tx.counter, net.tx.done + value);
         break;
     case 3:
         gve_model_receive(&bus.model, frame, ETHERNET_BYTES + value % (uint32_t)(sizeof frame - ETHERNET_BYTES));
@@ -115,8 +125,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const size_t head_bytes = 1 + ALTERATIONS * STEP_BYTES;
     if (size < head_bytes)
         return 0;
-    gve_model_bus_init(&bus, data[0] & 1 ? 1 << GVE_FORMAT_GQI_RDA : 1 << GVE_FORMAT_GQI_QPL, data[0] >> 1 & 1,
-                       (uint16_t)(16u << (data[0] >> 2) % 4));
+    const bool dqo = (data[0] & 0x40) != 0;
+    const uint32_t format = dqo ? GVE_FORMAT_DQO_RDA : data[0] & 1 ? GVE_FORMAT_GQI_RDA : GVE_FORMAT_GQI_QPL;
+    gve_model_bus_init(&bus, 1u << format, data[0] >> 1 & 1, (uint16_t)((dqo ? 256u : 16u) << (data[0] >> 2) % 4));
     for (size_t i = 0; i < ALTERATIONS; i++) {
         const uint8_t *at = data + 1 + i * STEP_BYTES;
         const uint8_t what = at[0] % (GVE_MODEL_WRITTEN_END + 4);

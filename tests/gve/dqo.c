@@ -5,7 +5,7 @@
 #include "tests/gve/offload.h"
 #include "tests/gve/rings.h"
 
-enum { GENERATION_TX = GVE_DQO_COMPLETION_GENERATION, DESCRIPTORS_MAX = 64 };
+enum { GENERATION_TX = GVE_DQO_COMPLETION_GENERATION, RX_DOORBELL_STEP = 8 }; /* Linux's driver says 8 */
 
 /* Returns a count that has moved on to a doorbell's index in the ring. */
 static uint32_t advance(const struct gve_model_queue *queue, uint32_t index)
@@ -96,8 +96,8 @@ void gve_dqo_tx(struct gve_model *model, struct gve_model_queue *queue, uint32_t
 
 void gve_dqo_rx_posted(struct gve_model *model, struct gve_model_queue *queue, uint32_t value)
 {
-    if (value >= queue->entries)
-        gve_model_violate(model, "an rx doorbell is not in the ring");
+    if (value >= queue->entries || value % RX_DOORBELL_STEP != 0)
+        gve_model_violate(model, "an rx doorbell is not in the ring, or no multiple of 8");
     else
         queue->published = advance(queue, value);
 }

@@ -19,7 +19,10 @@ FORMATS = {
     "raw": ("format=rda",),
     "lists-1": ("format=qpl", "tx_pages=128", "revision=1", "entries=1024"),
     "raw-1": ("format=rda", "revision=1", "entries=16"),
+    "dqo": ("format=dqo",),
+    "dqo-1": ("format=dqo", "revision=1", "entries=1024"),
 }
+NAMES = {"lists": "GQI with page lists", "raw": "GQI with raw addressing", "dqo": "DQO with raw addressing"}
 COUNTER_NAMES = ("rx_frames", "tx_frames", "rx_kicks", "tx_kicks", "state_exits", "tx_ring_full", "tx_still_held",
                  "tx_no_buffer", "tx_stalled_seconds", "faults", "rx_drop_error", "rx_drop_short", "rx_drop_long")
 UP = ["verify_driver_compatibility", "describe_device", "configure_device_resources"]
@@ -49,8 +52,8 @@ def test_every_frame_comes_back(name, tmp_path, wire):
     chance = random.Random(test_nic.SEED)
     with nic_echo(tmp_path, wire, *FORMATS[name], "mtu=1500") as (guest, device):
         guest.wait_for("echoing")
-        raw = "with raw addressing" if name.startswith("raw") else "with page lists"
-        assert re.search(rf"gve: pci 00:0.\.0 1ae0:0042, revision {int('1' in name)}, format GQI {raw}, .* mac "
+        queue_format = NAMES[name.removesuffix("-1")]
+        assert re.search(rf"gve: pci 00:0.\.0 1ae0:0042, revision {int('1' in name)}, format {queue_format}, .* mac "
                          "52:54:00:67:76:65, mtu 1500, link up", guest.log), guest.log
         for burst_frames in (1, 1, 2, 16, 16, 10):
             test_nic.exchange(wire, chance, burst_frames, test_nic.ECHO)
@@ -62,13 +65,16 @@ def test_every_frame_comes_back(name, tmp_path, wire):
     assert device.close() == 0, device.log
     assert seen["rx_frames"] == 191 and seen["tx_frames"] == seen["tx_kicks"] == 190, seen
     assert not any(seen[name] for name in COUNTER_NAMES if name.startswith(("rx_drop", "faults"))), seen
-    lists = [] if name.startswith("raw") else ["register_page_list"] * 2
-    assert device.commands() == [f"{command} passed" for command in UP + lists + ["create_tx_queue", "create_rx_queue"]]
+    lists = ["register_page_list"] * 2 if name.startswith("lists") else []
+    types = ["get_ptype_map"] if name.startswith("dqo") else []
+    queues = ["create_tx_queue", "create_rx_queue"]
+    assert device.commands() == [f"{command} passed" for command in UP + lists + queues + types]
 
 
-def test_frames_wake_a_sleeping_machine(tmp_path, wire):
+@pytest.mark.parametrize("queue_format", ["rda", "dqo"])
+def test_frames_wake_a_sleeping_machine(queue_format, tmp_path, wire):
     chance = random.Random(test_nic.SEED)
-    with nic_echo(tmp_path, wire, "format=rda", "mtu=1500", word="sleep") as (guest, _):
+    with nic_echo(tmp_path, wire, f"format={queue_format}", "mtu=1500", word="sleep") as (guest, _):
         guest.wait_for("echoing and sleeping")
         for burst_frames in [1] * 20 + [2, 3, 16]:
             begin = time.monotonic()
@@ -91,10 +97,13 @@ def test_link_is_followed_and_a_wish_for_a_reset_ends_it(tmp_path, wire):
 
 # A fault of each structure that the device writes after the start: what the machine says.
 FAULTS = {
-    "length": ("rx:60:2:0xffff:3", "a received frame is longer than its buffer"),
-    "sequence": ("rx:62:2:0x0006:3", "a receive descriptor has an impossible sequence number"),
-    "counter": ("counter:0:4:0x1000:3", "more frames are reported as sent than were given to the device"),
-    "gone": ("registers:0:4:0xffffffff:8", "the device is gone or asks for a reset"),
+    "length": ("rda", "rx:60:2:0xffff:3", "a received frame is longer than its buffer"),
+    "sequence": ("rda", "rx:62:2:0x0006:3", "a receive descriptor has an impossible sequence number"),
+    "counter": ("rda", "counter:0:4:0x1000:3", "more frames are reported as sent than were given to the device"),
+    "gone": ("rda", "registers:0:4:0xffffffff:8", "the device is gone or asks for a reset"),
+    "buffer": ("dqo", "rx:12:2:0xff00:3", "a received frame is in a buffer that the device does not have"),
+    "tag": ("dqo", "tx_completion:2:2:0xff00:3", "a frame is reported as sent that the device does not have"),
+    "type": ("dqo", "tx_completion:1:1:0x80:3", "a transmit completion has no known type"),
 }
 REFUSALS = {
     "description": ("description:10:2:3", "the gVNIC's queues have an impossible size"),
@@ -106,8 +115,8 @@ REFUSALS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_device_that_misbehaves_sends_the_machine_home(name, tmp_path, wire):
-    fault, said = FAULTS[name]
-    with nic_echo(tmp_path, wire, "format=rda", f"fault={fault}") as (guest, _):
+    queue_format, fault, said = FAULTS[name]
+    with nic_echo(tmp_path, wire, f"format={queue_format}", f"fault={fault}") as (guest, _):
         guest.wait_for("echoing")
         for _ in range(8):
             wire.send(test_nic.frame(test_nic.ECHO, bytes(46)))

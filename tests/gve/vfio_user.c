@@ -174,6 +174,8 @@ static const char *const written_names[GVE_MODEL_WRITTEN_END] = {
     [GVE_MODEL_LINK_SPEED] = "link_speed",
     [GVE_MODEL_COUNTER] = "counter",
     [GVE_MODEL_RX] = "rx",
+    [GVE_MODEL_TX_COMPLETION] = "tx_completion",
+    [GVE_MODEL_PTYPES] = "ptypes",
     [GVE_MODEL_REGISTERS] = "registers",
 };
 

@@ -10,7 +10,8 @@
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
-enum { RAW = 1 << GVE_FORMAT_GQI_RDA, LISTS = 1 << GVE_FORMAT_GQI_QPL, ENTRIES = 256, TCP_FRAME_BYTES = 54 + 100 };
+enum { RAW = 1 << GVE_FORMAT_GQI_RDA, LISTS = 1 << GVE_FORMAT_GQI_QPL, DQO = 1 << GVE_FORMAT_DQO_RDA };
+enum { ENTRIES = 256, TCP_FRAME_BYTES = 54 + 100 };
 
 static _Alignas(64) struct gve_model_bus bus;
 static struct gve_model *const model = &bus.model;
@@ -135,9 +136,12 @@ static void tcp_frame(uint8_t *frame)
 
 TEST(device_comes_up_in_each_format_and_goes_home_clean)
 {
-    for (uint8_t i = 0; i < 8; i++) {
-        const bool raw = i & 1, revision = i & 2;
-        start_as(raw ? RAW | LISTS : LISTS, revision, i & 4 ? 1024 : 16);
+    static const char *const names[] = { "GQI with page lists", "GQI with raw addressing", "DQO with raw addressing" };
+    static const uint32_t offered[] = { LISTS, RAW | LISTS | DQO, DQO };
+    for (uint8_t i = 0; i < 12; i++) {
+        const bool raw = i % 3 != 0, revision = i & 1;
+        const int entries = i / 6 ? 1024 : i % 3 == 2 ? 256 : 16;
+        start_as(offered[i % 3], revision, (uint16_t)entries);
         assert_int_equal(net.raw, raw);
         assert_memory_equal(device->mac, model->config.mac, 6);
         assert_int_equal(device->mtu_bytes, 1460);
@@ -147,8 +151,8 @@ TEST(device_comes_up_in_each_format_and_goes_home_clean)
         char text[200], wanted[200];
         assert_true(gve_describe(&net, text, sizeof text) < sizeof text);
         snprintf(wanted, sizeof wanted,
-                 "model, revision %d, format GQI with %s, queues rx %d tx %d, mac 42:01:0a:00:00:02, mtu 1460, link up",
-                 revision, raw ? "raw addressing" : "page lists", i & 4 ? 1024 : 16, i & 4 ? 1024 : 16);
+                 "model, revision %d, format %s, queues rx %d tx %d, mac 42:01:0a:00:00:02, mtu 1460, link up",
+                 revision, names[i % 3], entries, entries);
         assert_string_equal(text, wanted);
         assert_true(deliver(60, 1));
         expect(60, 1);
@@ -230,7 +234,7 @@ TEST(answers_out_of_range_are_refused_and_the_device_reset)
         { DESCRIPTION(total_bytes), 2, 50, cut },
         { DESCRIPTION(option_count), 2, 2, cut },
         { OPTION(bytes), 2, 0xffff, cut },
-        { OPTION(id), 2, GVE_OPTION_DQO_RDA, "DQO formats alone" },
+        { OPTION(id), 2, GVE_OPTION_DQO_QPL, "DQO with page lists alone" },
         { RESOURCES(doorbell_index), 4, 1024, place },
         { RESOURCES(doorbell_index), 4, UINT32_MAX, place },
         { RESOURCES(doorbell_index), 4, 0x40, place }, /* one for both queues */
@@ -296,8 +300,9 @@ TEST(sent_frame_takes_one_doorbell_and_no_reading)
 
 TEST(transmit_checksum_is_completed_by_the_device)
 {
-    start();
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < 100; i++) {
+        if (i % 50 == 0)
+            start_as(i ? DQO : RAW, 0, ENTRIES);
         uint8_t frame[TCP_FRAME_BYTES];
         tcp_frame(frame);
         struct tx_buffer *buffer = device->ops->tx_acquire(device);
@@ -310,10 +315,14 @@ TEST(transmit_checksum_is_completed_by_the_device)
     }
 }
 
+#define DQO_RX(field) offsetof(struct gve_dqo_rx_completion, field)
+
+/* In DQO the device looks at the sum, and sees the padding. */
 TEST(checksum_is_vouched_for_only_if_the_sum_proves_it)
 {
-    start();
-    for (int i = 0; i < 400; i++) {
+    for (int i = 0; i < 800; i++) {
+        if (i % 400 == 0)
+            start_as(i ? DQO : RAW, 0, ENTRIES);
         uint8_t bytes[TCP_FRAME_BYTES + 6] = { 0 };
         struct frame frame;
         tcp_frame(bytes);
@@ -329,13 +338,16 @@ TEST(checksum_is_vouched_for_only_if_the_sum_proves_it)
             store_be16(bytes + 20, 0x2000);
             break;
         case 4: /* a device that has no sum */
-            alter_field(GVE_MODEL_RX, offsetof(struct gve_rx_descriptor, checksum), 2, 0);
+            if (net.is_dqo)
+                alter_field(GVE_MODEL_RX, DQO_RX(status), 1, GVE_DQO_RX_DONE | GVE_DQO_RX_END);
+            else
+                alter_field(GVE_MODEL_RX, offsetof(struct gve_rx_descriptor, checksum), 2, 0);
             break;
         }
         assert_true(gve_model_receive(model, bytes, length));
         bus.alter = NULL;
         assert_true(borrow(&frame));
-        assert_int_equal(frame.checksum_good, i % 5 == 0);
+        assert_int_equal(frame.checksum_good, i % 5 == 0 || (net.is_dqo && i % 5 == 2));
         device->ops->rx_release(device, &frame);
         poll();
     }
@@ -347,8 +359,9 @@ TEST(any_format_any_size_any_order_loses_nothing)
 {
     static struct frame borrowed[NETDEV_RX_BORROWED_MAX];
     static uint32_t number[NETDEV_RX_BORROWED_MAX], lengths[1 << 16];
-    for (uint32_t round = 0; round < 24; round++) {
-        start_as(round & 1 ? RAW : LISTS, round & 2 ? 1 : 0, (uint16_t)(16u << random_below(7)));
+    for (uint32_t round = 0; round < 36; round++) {
+        static const uint32_t formats[] = { RAW, LISTS, DQO };
+        start_as(formats[round % 3], round & 1, (uint16_t)((round % 3 == 2 ? 256u : 16u) << random_below(5)));
         uint32_t held = 0, delivered = 0, seen = 0;
         struct tx_buffer *kept[8] = { NULL };
         for (uint32_t step = 0; step < 12000; step++) {
@@ -420,26 +433,33 @@ TEST(any_format_any_size_any_order_loses_nothing)
     }
 }
 
-TEST(counts_run_past_the_end_of_32_bits)
+static void counts_run_past_the_end(uint32_t format)
 {
-    start_as(RAW, 0, 16);
-    const uint32_t begin = UINT32_MAX - 40; /* 16 divides 2^32: the entries go on */
-    const uint32_t shift = begin & ~15u;
+    start_as(format, 0, ENTRIES);
+    const uint32_t shift = UINT32_MAX - 511; /* 512 divides 2^32: entries and generations go on */
     net.rx.taken += shift, net.rx.posted += shift, net.rx.lapped = false;
     net.tx.sent += shift, net.tx.done += shift;
     model->state.rx[0].done += shift, model->state.rx[0].published += shift;
     model->state.tx[0].done += shift, model->state.tx[0].published += shift;
-    store_be32((uint32_t *)(uintptr_t)net.tx.counter, shift);
-    for (uint32_t n = 0; n < 200; n++) {
+    net.dqo.tx_taken += shift, model->state.tx[0].completions += shift;
+    if (!net.is_dqo)
+        store_be32((uint32_t *)(uintptr_t)net.tx.counter, shift);
+    for (uint32_t n = 0; n < 1200; n++) {
         assert_true(deliver(60, n));
         expect(60, n);
         assert_true(send_moved(60, n, 0));
         expect_sent(60, n);
-        if (n > 20)
+        if (n > ENTRIES)
             poll();
     }
     assert_null(gve_broken(device));
     assert_null(model->violation);
+}
+
+TEST(counts_run_past_the_end_of_32_bits)
+{
+    counts_run_past_the_end(RAW);
+    counts_run_past_the_end(DQO);
 }
 
 TEST(full_ring_and_empty_pool_refuse_for_now)
@@ -549,6 +569,85 @@ TEST(completions_out_of_range_are_dropped_or_break_the_device)
     }
 }
 
+TEST(dqo_completions_out_of_range_are_dropped_or_break_the_device)
+{
+    /* 16 bits as they lie in memory, in the first round, whose generation bits are 1 */
+#define RX_BYTES(n)  GVE_MODEL_RX, DQO_RX(bytes), __builtin_bswap16(GVE_DQO_RX_GENERATION | (n))
+#define RX_BUFFER(n) GVE_MODEL_RX, DQO_RX(buffer_id), __builtin_bswap16(n)
+#define TX_TYPE(n)   GVE_MODEL_TX_COMPLETION, 0, __builtin_bswap16(GVE_DQO_COMPLETION_GENERATION | (n) << 11)
+#define TX_TAG(n)    GVE_MODEL_TX_COMPLETION, 2, __builtin_bswap16(n)
+    static const struct {
+        enum gve_model_written what;
+        size_t at;
+        uint32_t value;
+        const char *broken;
+        const uint64_t *counter;
+    } cases[] = {
+        { RX_BYTES(0), NULL, &gve_counters.rx_drop_short },
+        { RX_BYTES(13), NULL, &gve_counters.rx_drop_short },
+        { RX_BYTES(1515), NULL, &gve_counters.rx_drop_long },
+        { RX_BYTES(2048), NULL, &gve_counters.rx_drop_long },
+        { RX_BYTES(2049), "longer than its buffer", &gve_counters.faults },
+        { RX_BYTES(0x3fff), "longer than its buffer", &gve_counters.faults },
+        { RX_BUFFER(128 + NETDEV_RX_BORROWED_MAX - 1), "does not have", &gve_counters.faults }, /* is free */
+        { RX_BUFFER(GVE_RX_BUFFER_COUNT), "does not have", &gve_counters.faults },
+        { RX_BUFFER(0xffff), "does not have", &gve_counters.faults },
+        { GVE_MODEL_RX, 0, 0x0100 | GVE_DQO_RX_ERROR, NULL, &gve_counters.rx_drop_error },
+        { TX_TYPE(0), "no known type", &gve_counters.faults },
+        { TX_TYPE(5), "no known type", &gve_counters.faults },
+        { TX_TYPE(7), "no known type", &gve_counters.faults },
+        { TX_TAG(1), "reported as sent", &gve_counters.faults },
+        { TX_TAG(NETDEV_TX_BUFFER_COUNT), "reported as sent", &gve_counters.faults },
+        { TX_TAG(0xffff), "reported as sent", &gve_counters.faults },
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        start_as(DQO, 0, ENTRIES);
+        alter_field(cases[i].what, cases[i].at, 2, cases[i].value);
+        assert_true(send_moved(60, 1, 0) && deliver(60, 1));
+        if (cases[i].what == GVE_MODEL_RX)
+            expect_none();
+        silence_passes();
+        bus.alter = NULL;
+        assert_int_equal(*cases[i].counter, 1);
+        if ((gve_broken(device) != NULL) != (cases[i].broken != NULL)
+            || (cases[i].broken != NULL && strstr(gve_broken(device), cases[i].broken) == NULL))
+            fail_msg("case %zu: %s", i, gve_broken(device) ? gve_broken(device) : "not broken");
+        deliver(60, 2);
+        if (cases[i].broken != NULL)
+            expect_none();
+        else
+            expect(60, 2);
+    }
+}
+
+static uint16_t late_tag;
+
+/* Sends each frame by the slower way, and reports it as sent one completion later. */
+static void alter_to_miss(enum gve_model_written what, uint8_t *structure)
+{
+    const bool first = model->state.tx[0].completions == 1;
+    if (what != GVE_MODEL_TX_COMPLETION)
+        return;
+    const uint16_t tag = load_le16(structure + 2);
+    store_le16(structure, (uint16_t)(GVE_DQO_COMPLETION_GENERATION
+                                     | (first ? GVE_DQO_COMPLETION_MISS : GVE_DQO_COMPLETION_REINJECTION) << 11));
+    store_le16(structure + 2, first ? tag : late_tag);
+    late_tag = tag;
+}
+
+TEST(dqo_completion_may_come_after_that_of_a_later_frame)
+{
+    start_as(DQO, 0, ENTRIES);
+    bus.alter = alter_to_miss;
+    for (uint32_t n = 0; n < 100; n++)
+        assert_true(send_moved(60, n, 0));
+    poll();
+    assert_null(gve_broken(device));
+    assert_int_equal(net.tx.sent - net.tx.done, 1); /* the last one is still on its way */
+    assert_int_equal(net.tx_free_count, NETDEV_TX_BUFFER_COUNT - 1);
+    assert_true(net.tx_buffer[late_tag].holders == TX_HELD_BY_DEVICE);
+}
+
 TEST(frame_in_a_buffer_that_was_not_given_breaks_the_device)
 {
     start_as(RAW, 0, 16);
@@ -567,8 +666,8 @@ TEST(frame_in_a_buffer_that_was_not_given_breaks_the_device)
 TEST(any_write_of_a_hostile_device_is_survived)
 {
     int broken = 0;
-    for (int round = 0; round < 300; round++) {
-        start_as(round & 1 ? RAW : LISTS, 0, 64);
+    for (int round = 0; round < 450; round++) {
+        start_as(round % 3 == 2 ? DQO : round & 1 ? RAW : LISTS, 0, round % 3 == 2 ? 256 : 64);
         for (int step = 0; step < 400; step++) {
             struct frame frame;
             uint8_t *ring = (uint8_t *)(uintptr_t)net.rx.ring;
@@ -578,11 +677,14 @@ TEST(any_write_of_a_hostile_device_is_survived)
                     ring[random_below(64 * sizeof *net.rx.ring)] = (uint8_t)random_next();
                 break;
             case 1:
-                if (random_below(20) == 0)
+                if (random_below(20) == 0 && net.is_dqo)
+                    ((uint8_t *)(uintptr_t)net.dqo.tx_completions)[random_below(256 * 8)] = (uint8_t)random_next();
+                else if (random_below(20) == 0)
                     store_be32((uint32_t *)(uintptr_t)net.tx.counter, (uint32_t)(random_next() >> random_below(64)));
                 break;
             case 2:
-                alter_field(GVE_MODEL_RX, 48 + random_below(15), 2, (uint32_t)random_next());
+                alter_field(GVE_MODEL_RX, net.is_dqo ? random_below(31) : 48 + random_below(15), 2,
+                            (uint32_t)random_next());
                 deliver(14 + (uint32_t)random_below(3000), 0);
                 bus.alter = NULL;
                 break;
@@ -603,7 +705,7 @@ TEST(any_write_of_a_hostile_device_is_survived)
         }
         broken += gve_broken(device) != NULL;
     }
-    assert_true(broken > 150);
+    assert_true(broken > 225);
 }
 
 /* ---- upkeep ---- */
@@ -631,9 +733,9 @@ TEST(status_is_read_after_silence_and_not_under_traffic)
     assert_true(device->link_up);
 }
 
-TEST(wake_asks_for_an_interrupt_and_quiet_for_none)
+static void wake_asks(uint32_t format)
 {
-    start();
+    start_as(format, 0, ENTRIES);
     assert_false(gve_can_wake(device));
     bus.bus.interrupts = true;
     assert_true(gve_can_wake(device));
@@ -652,6 +754,12 @@ TEST(wake_asks_for_an_interrupt_and_quiet_for_none)
     assert_int_equal(model->doorbell_count, doorbells);
     assert_true(model->state.block[GVE_NOTIFY_RX].masked);
     assert_null(model->violation);
+}
+
+TEST(wake_asks_for_an_interrupt_and_quiet_for_none)
+{
+    wake_asks(RAW);
+    wake_asks(DQO);
 }
 
 TEST(levels_count_the_seconds_without_a_sent_frame_and_the_free_buffers)

@@ -74,8 +74,7 @@ def _gvnic(verdict, behind):
         verdict.stop(f"the NIC is a gVNIC, and this machine has an IOMMU or encrypted memory: {behind}",
                      "Use an ordinary machine type")
     verdict.warn("the NIC is a gVNIC: its driver was proved on a model of the device, and has not been seen on Google's"
-                 " machines; a device with queues of the DQO formats alone is refused, and Linux comes back",
-                 "Try `peregrine survey --fly` first, which boots once")
+                 " machines", "Try `peregrine survey --fly` first, which boots once")
 
 
 def _network(facts, verdict, nic):
