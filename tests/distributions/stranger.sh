@@ -56,7 +56,7 @@ peregrine bench tcp 127.0.0.1:7007 --warmup 0 --duration 1 >"$log" 2>&1 || fail 
 says 'p99.99 us'
 status=$(sed -n 's/^run: \(.*peregrine status .*\)   and log.*/\1/p' run.log)
 $status >"$log" || fail "$status"
-says '^bark.bytes '
+says '^bark .* bytes '
 gg=$(sed -n 's/^run: \(.*gg 127.* --key-file .*\)   or Ctrl-C.*/\1/p' run.log)
 $gg >"$log" 2>&1 || fail "$gg: $(cat "$log")"
 wait "$run" || fail "make run: $(tail -n 20 run.log)"
