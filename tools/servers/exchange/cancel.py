@@ -31,8 +31,8 @@ CONNECT_S = 3               # for a connection
 CANCEL_S = 5                # for the answers to the cancellations
 ORDER = re.compile(r"\border (\d+)(?: (?:is|stays) (?:open|cancelled)[^:]*|: (?:entered|replaces (\d+))): "
                    r"(buy|sell) (\d+) ([!-~]{1,8}) *at (\d+)\.(\d{4})\b")
-REDUCED = re.compile(r"\border (\d+): (?:executed: (\d+)|cancelled: (\d+) shares|(rejected): )")
-SESSION = re.compile(r"\borders [\d.:]+: logged in to session (\S{1,10}) *,")
+REDUCED = re.compile(r"\border (\d+): (?:executed: (\d+)(?:.* match (\d+))?|cancelled: (\d+) shares|(rejected): )")
+SESSION = re.compile(r"\borders [\d.:]+: logged in to session +(\S{1,10}) *,")
 SIDES = {"B": "buy", "S": "sell", "T": "sell", "E": "sell"}
 
 
@@ -58,16 +58,20 @@ class Order:
 
 
 def orders_of(text):
-    """Returns the orders that a record shows open, by reference, and the session that it names; "": none."""
-    orders, session = {}, ""
+    """Returns the orders that a record shows open, by reference, and the session that it names; "": none. A program
+    that starts again logs the day's executions once more."""
+    orders, session, executions = {}, "", set()
     for line in text.splitlines():
         if found := ORDER.search(line):
             reference, replaced, side, shares, symbol, units, part = found.groups()
             orders[int(reference)] = Order(side, int(shares), symbol, int(units) * 10**4 + int(part))
         elif found := REDUCED.search(line):
-            order = orders.get(int(found[1]))
-            if order:
-                order.shares -= order.shares if found[4] else min(order.shares, int(found[2] or found[3]))
+            reference, executed, match, cancelled, rejected = found.groups()
+            order = orders.get(int(reference))
+            if order and (executed is None or (reference, match) not in executions):
+                order.shares -= order.shares if rejected else min(order.shares, int(executed or cancelled))
+            if executed:
+                executions.add((reference, match))
         elif found := SESSION.search(line):
             session = found[1]
     return {reference: order for reference, order in orders.items() if order.shares}, session
@@ -132,7 +136,7 @@ class Session:
         if kind != soupbintcp.LOGIN_ACCEPTED:
             raise Failure(f"the login is refused: '{payload.decode('latin-1')}'")
         self.name = payload[:soupbintcp.SESSION_BYTES].decode("latin-1").strip()
-        if payload[soupbintcp.SESSION_BYTES:].strip(b" 0") not in (b"1", b""):
+        if payload[soupbintcp.SESSION_BYTES:].strip().lstrip(b"0") not in (b"1", b""):
             raise Failure("the exchange does not begin with the session's first message")
 
     def close(self):
