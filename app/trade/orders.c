@@ -246,7 +246,7 @@ NOT_HOT void orders_consider_more(uint64_t now_ns)
 NOT_HOT void orders_watch_cancellations(uint64_t now_ns)
 {
     ASSERT(trade.asked_ns <= now_ns);
-    if (ouch_heard_ns() > trade.asked_ns || ouch_levels.open == 0)
+    if (ouch_heard_ns() > trade.asked_ns || ouch_levels.open == 0 || !link_is_up(&trade.orders))
         trade.asked_ns = 0;
     if (trade.asked_ns == 0 || now_ns - trade.asked_ns < ANSWER_NS || trade_settings.orders[1].address == 0)
         return;

@@ -1067,6 +1067,24 @@ TEST(second_host_is_asked_to_cancel_what_the_first_does_not)
     }
 }
 
+/* The first host is lost before its time to answer is over. */
+TEST(second_host_is_not_left_for_what_the_first_was_asked)
+{
+    start_ready("strategy=take take.buy=100 orders.b=10.0.2.3:5005");
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    trade_set(text_of("stop"));
+    pass(800 * NS_PER_MS);
+    fake_closed(orders, TRANSPORT_RESET);
+    pass(500 * NS_PER_MS);
+    orders = fake_to(ORDERS);
+    assert_true(orders >= 0);
+    assert_int_equal(fake.connections[orders].address, EXCHANGE + 1);
+    log_in("S1", 2);
+    pass(OUCH_QUIET_NS + 5 * NS_PER_MS);
+    assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+}
+
 TEST(only_host_is_not_left_because_it_does_not_answer)
 {
     trigger(10);
