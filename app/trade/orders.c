@@ -122,9 +122,8 @@ NOT_HOT static bool cancel(const struct ouch_order *own, uint64_t now_ns)
     ouch_write_cancel(message, own);
     if (!link_send(&trade.orders, message, sizeof message, now_ns))
         return false;
-    trade.asked_ns = trade.asked_ns != 0 ? trade.asked_ns : now_ns;
     audit_cancel(own->next_reference != 0 ? own->next_reference : own->reference);
-    ouch_cancelled(own->reference);
+    ouch_cancelled(own->reference, now_ns);
     return true;
 }
 
@@ -245,13 +244,12 @@ NOT_HOT void orders_consider_more(uint64_t now_ns)
 
 NOT_HOT void orders_watch_cancellations(uint64_t now_ns)
 {
-    ASSERT(trade.asked_ns <= now_ns);
-    if (ouch_heard_ns() > trade.asked_ns || ouch_levels.open == 0 || !link_is_up(&trade.orders))
-        trade.asked_ns = 0;
-    if (trade.asked_ns == 0 || now_ns - trade.asked_ns < ANSWER_NS || trade_settings.orders[1].address == 0)
+    ASSERT(now_ns > 0);
+    if (trade_settings.orders[1].address == 0 || !link_is_up(&trade.orders) || ouch_levels.open == 0)
         return;
-    trade.asked_ns = 0;
-    link_leave(&trade.orders, "it does not answer a cancellation", now_ns);
+    const uint64_t since_ns = ouch_cancel_waits_since_ns();
+    if (since_ns <= now_ns && now_ns - since_ns >= ANSWER_NS)
+        link_leave(&trade.orders, "it does not answer a cancellation", now_ns);
 }
 
 static bool is_foreign(const struct ouch_order *o) { return o->symbol == trade_settings.symbol_count; }

@@ -26,7 +26,6 @@ void ouch_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count
     ouch_levels = (struct ouch_levels){ .open = 0, .sure = 1, .next_reference = 1 };
 }
 
-uint64_t ouch_heard_ns(void) { return ouch.response_ns; }
 const char *ouch_contradiction(void) { return ouch.contradiction; }
 
 HOT const struct ouch_symbol *ouch_symbol(uint32_t symbol)
@@ -188,13 +187,26 @@ void ouch_replaced(uint32_t reference, uint32_t quantity, uint32_t price)
     ouch_sum_up(o->symbol);
 }
 
-void ouch_cancelled(uint32_t reference)
+void ouch_cancelled(uint32_t reference, uint64_t now_ns)
 {
     struct ouch_order *o = ouch_order_of(reference);
     ASSERT(o != NULL && ouch_is_live(o));
     ouch_counters.cancelled++;
     o->cancelling = true;
+    ouch.cancel_ns[o - ouch.orders] = now_ns;
     ouch_sum_up(o->symbol);
+}
+
+uint64_t ouch_cancel_waits_since_ns(void)
+{
+    uint64_t since_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < OUCH_ORDER_COUNT_MAX; i++) {
+        const struct ouch_order *o = &ouch.orders[i];
+        ASSERT(!o->cancel_rejected || o->cancelling);
+        if (ouch_is_live(o) && o->cancelling && !o->cancel_rejected)
+            since_ns = min_ns(since_ns, ouch.cancel_ns[i]);
+    }
+    return since_ns;
 }
 
 void ouch_retry_cancels(void)

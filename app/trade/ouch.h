@@ -91,7 +91,9 @@ void ouch_write_cancel(uint8_t message[OUCH_CANCEL_BYTES], const struct ouch_ord
 /* Notes that the order of the template, a replacement or a cancellation has been sent. */
 void ouch_entered(uint32_t symbol, enum book_side side, uint32_t quantity, uint32_t price, bool immediate);
 void ouch_replaced(uint32_t reference, uint32_t quantity, uint32_t price);
-void ouch_cancelled(uint32_t reference);
+void ouch_cancelled(uint32_t reference, uint64_t now_ns);
+/* Returns when the earliest cancellation was sent that is neither done, rejected nor pending; UINT64_MAX: none. */
+uint64_t ouch_cancel_waits_since_ns(void);
 /* Lets orders be cancelled again whose cancellation was rejected. Called from time to time: the exchange may reject the
  * next one, too. */
 void ouch_retry_cancels(void);
@@ -112,8 +114,6 @@ bool ouch_logged_in(bool other_session);
 /* Settles the fate of orders without a response, once all responses must have come. Returns true from then on. */
 bool ouch_settle(uint64_t now_ns);
 static inline bool ouch_is_ready(void);
-/* Returns when the latest response came; 0: none yet. */
-uint64_t ouch_heard_ns(void);
 /* Returns true from the exchange's event "end of day" on. */
 static inline bool ouch_day_is_over(void);
 /* Returns how the first response that was not believed contradicts our orders, a sentence; NULL: none did. */

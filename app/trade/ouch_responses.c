@@ -284,9 +284,13 @@ static int take_cancel_rejected(const void *response)
 /* Takes a response that changes nothing that we know: pending, priority, restatement, modification. */
 static int take_other(const void *response)
 {
-    if (ouch_order_of(reference_of(response)) == NULL)
+    const struct ouch_response_wire *m = response;
+    const struct ouch_order *o = ouch_order_of(reference_of(m));
+    if (o == NULL)
         return ouch_doubt(&ouch_counters.drop_unknown_reference, "a response names an order that was never sent");
     ouch_counters.others++;
+    if (m->type == 'P')
+        ouch.cancel_ns[o - ouch.orders] = UINT64_MAX;
     return -1;
 }
 

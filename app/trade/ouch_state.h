@@ -7,9 +7,10 @@
 extern struct ouch_state {
     const uint8_t (*names)[ITCH_STOCK_BYTES];
     uint32_t symbol_count;
-    uint32_t arrived_next;     /* the latest answer to an account query; 0: none since the login */
-    const char *contradiction; /* the first one; NULL: none yet */
-    uint64_t response_ns;      /* when the latest response came */
+    uint32_t arrived_next;                    /* the latest answer to an account query; 0: none since the login */
+    uint64_t cancel_ns[OUCH_ORDER_COUNT_MAX]; /* when it was sent; UINT64_MAX: the exchange says that it is pending */
+    const char *contradiction;                /* the first one; NULL: none yet */
+    uint64_t response_ns;                     /* when the latest response came */
     uint32_t rejects_in_row;
     uint32_t rejects_first, rejects_in_second;             /* the last second's in rejects_ns: oldest place, number */
     uint32_t next_place;                                   /* the search of a free place begins here */

@@ -86,7 +86,6 @@ extern struct trade {
     uint32_t rehearsed; /* the latest rehearsal's symbol */
     bool query_due;
     bool settled;        /* the orders' session has been ready since the start */
-    uint64_t asked_ns;   /* when a cancellation left that nothing has answered yet; 0: none */
     const char *trouble; /* the reason at the latest look why orders stay back; NULL: none */
     uint64_t leaving_ns, next_poll_ns, next_reconsider_ns, ns_per_cycle_32;
     struct trade_counters {

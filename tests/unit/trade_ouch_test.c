@@ -139,14 +139,14 @@ TEST(cancellation_names_the_replacement_and_then_the_original_if_that_is_rejecte
     ouch_replaced(1, 100, PRICE);
     ouch_write_cancel(message, ouch_next_live(&at));
     assert_int_equal(load_be32(message + 1), 2);
-    ouch_cancelled(1);
+    ouch_cancelled(1, NS_PER_S);
     take(ouch_response(m, 'J', 2, 29));
     at = 0;
     ouch_write_cancel(message, ouch_next_live(&at));
     assert_int_equal(load_be32(message + 1), 1);
     ouch_replaced(1, 100, PRICE);
     at = 0;
-    ouch_cancelled(ouch_next_live(&at)->reference);
+    ouch_cancelled(ouch_next_live(&at)->reference, NS_PER_S);
     take(ouch_replaced_by(m, 1, 3, 'B', 100, "AAAA", PRICE));
     assert_true(ouch_symbol(AAAA)->own[BOOK_BUY].cancelling);
     take(ouch_decrement(m, 3, 100));
@@ -202,7 +202,7 @@ TEST(cancellation_may_be_pending_or_rejected)
     take(ouch_accepted(m, 1, 'S', 100, "AAAA", PRICE, 'L'));
     assert_int_equal(ouch_next_live(&at)->reference, 1);
     assert_null(ouch_next_live(&at));
-    ouch_cancelled(1);
+    ouch_cancelled(1, NS_PER_S);
     at = 0;
     assert_null(ouch_next_live(&at));
     take(ouch_response(m, 'P', 1, 13));
@@ -211,7 +211,7 @@ TEST(cancellation_may_be_pending_or_rejected)
     assert_true(ouch_symbol(AAAA)->own[BOOK_SELL].cancelling); /* until the next retry */
     ouch_retry_cancels();
     assert_false(ouch_symbol(AAAA)->own[BOOK_SELL].cancelling);
-    ouch_cancelled(1);
+    ouch_cancelled(1, NS_PER_S);
     take(ouch_decrement(m, 1, 100));
     assert_symbol(AAAA, 0, 0, 0);
     assert_false(ouch_symbol(AAAA)->own[BOOK_SELL].cancelling); /* the side may order again */
@@ -243,7 +243,7 @@ TEST(lost_connection_settles_by_what_has_arrived)
 {
     entered(AAAA, BOOK_BUY, 100, PRICE); /* 1: accepted */
     take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    ouch_cancelled(1);                   /* the request is lost with the connection */
+    ouch_cancelled(1, NS_PER_S);         /* the request is lost with the connection */
     entered(AAAA, BOOK_BUY, 200, PRICE); /* 2: arrives, its response is lost */
     entered(BB, BOOK_SELL, 300, PRICE);  /* 3: lost */
     ouch_logged_in(false);

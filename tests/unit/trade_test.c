@@ -1085,6 +1085,25 @@ TEST(second_host_is_not_left_for_what_the_first_was_asked)
     assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
 }
 
+/* The host fills shares of an order, says that its cancellation is pending, or answers another cancellation. */
+TEST(only_the_answer_to_a_cancellation_is_one)
+{
+    for (int row = 0; row < 4; row++) {
+        start_session("strategy=join risk.short=on orders.b=10.0.2.3:5005", 1);
+        open_market();
+        pass(5 * NS_PER_MS);
+        respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE - 10000, 'L'));
+        respond(ouch_accepted(m, 2, 'T', 100, "AAAA", PRICE + 10000, 'L'));
+        trade_set(text_of("stop"));
+        pass(10 * NS_PER_MS);
+        respond(row % 2 == 0 ? ouch_decrement(m, 2, 100) : ouch_response(m, 'P', 2, 13));
+        respond(row < 2 ? ouch_executed(m, 1, 40, PRICE - 10000, 1) : ouch_response(m, 'P', 1, 13));
+        pass(NS_PER_S + 10 * NS_PER_MS);
+        assert_in_range(fake_to(ORDERS), 0, INT32_MAX);
+        assert_int_equal(fake.connections[fake_to(ORDERS)].address, EXCHANGE + (row < 2));
+    }
+}
+
 TEST(only_host_is_not_left_because_it_does_not_answer)
 {
     trigger(10);
