@@ -141,14 +141,14 @@ static uint64_t hole_at(uint64_t *from)
     return mold.announced;
 }
 
-/* Returns true if no line that is heard has said by its latest datagram that a message is missing. */
+/* Returns true if a line is heard, and none that is has said by its latest datagram that a message is missing. */
 static bool lines_miss_nothing(uint64_t now_ns)
 {
     ASSERT(mold_heard_ns() <= now_ns);
     for (enum mold_line line = MOLD_A; line <= MOLD_B; line++)
         if (mold.line_next[line] > mold.next && now_ns - mold.heard_ns[line] < mold.timeout_ns)
             return false;
-    return true;
+    return now_ns - mold_heard_ns() < mold.timeout_ns;
 }
 
 /* Ends a gap that has lasted, and that no line knows. Returns false if it is none of these. */

@@ -179,6 +179,19 @@ TEST(heartbeat_tells_of_a_lost_tail)
     assert_int_equal(mold_heard_ns(), NS_PER_S);
 }
 
+TEST(gap_is_lost_although_both_lines_are_silent_then)
+{
+    uint64_t sequence;
+    mold_init(WAIT_NS, 2 * MOLD_STRAY_NS, NULL);
+    send(MOLD_A, 1, 2);
+    send(MOLD_A, 4, 2);
+    now_ns += WAIT_NS;
+    for (int i = 0; i <= MOLD_RETRIES_MAX; i++, now_ns += MOLD_RETRY_NS)
+        requested(&sequence);
+    assert_true(mold_is_lost());
+    assert_int_equal(mold_counters.strays, 0);
+}
+
 TEST(gap_without_an_answer_is_lost_and_a_snapshot_goes_on)
 {
     uint64_t sequence;
