@@ -18,7 +18,7 @@ ECHO = vhost.BUILD / "host/echo-linux"
 PAYLOADS = (4, 64, 256, 1024)
 PLAYS = tuple(f"{protocol}:{count}" for protocol in ("udp", "tcp") for count in PAYLOADS)
 PERCENTS = {"p50": 50, "p99": 99, "p99_9": fractions.Fraction("99.9"), "p99_99": fractions.Fraction("99.99")}
-NAMES = (*vhost.SYSTEMS, "linux")
+NAMES = ("own", "lwip", "guest", "linux")
 LINUX_PORT = 10007
 LISTENS_S = 10
 
