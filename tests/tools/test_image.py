@@ -10,7 +10,7 @@ from workshop.vm import qemu
 
 NAMES = ("peregrine.elf", "peregrine.bzImage", "peregrine.debug")     # built in this tree, too
 # By gcc 14; gcc 12 makes 2,000 less. An assertion takes 60 bytes, a name 10.
-IMAGE_BYTES_MAX = 350_000
+IMAGE_BYTES_MAX = 365_000
 
 
 @pytest.mark.slow
