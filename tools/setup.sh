@@ -131,7 +131,8 @@ done <<<"$packages"
 # Programs for tests alone whose packages would start a daemon: tools/setup.sh unpacks them, and installs nothing.
 haproxy=build/third-party/haproxy/usr/sbin/haproxy
 nginx=build/third-party/nginx/usr/sbin/nginx
-promtool=build/third-party/prometheus/usr/bin/promtool
+promtool=build/third-party/promtool/usr/bin/promtool # in a package of its own from Debian 13 on
+prometheus=build/third-party/prometheus/usr/bin/prometheus
 chronyd=build/third-party/chrony/usr/sbin/chronyd
 ntpd=build/third-party/ntpsec/usr/sbin/ntpd
 lacks() { ! command -v "$(basename "$1")" >/dev/null && [ ! -x "/usr/sbin/$(basename "$1")" ] && [ ! -x "$1" ]; }
@@ -268,6 +269,7 @@ if wants check; then
     ! lacks $haproxy || unpack $haproxy "the balancer of docs/balance.md, which its test plays" haproxy
     ! lacks $promtool || unpack $promtool "Prometheus' own linter reads the status page in the tests" promtool \
         prometheus
+    ! lacks $prometheus || unpack $prometheus "it scrapes each program by share/monitoring" prometheus
     ! lacks $chronyd || unpack $chronyd "an NTP server and client, which the time program meets" chrony
     ! lacks $ntpd || unpack $ntpd "another one, with ntpq" ntpsec
 fi

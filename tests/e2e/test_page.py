@@ -61,10 +61,10 @@ def samples(text):
             for family in text_string_to_metric_families(text) for s in family.samples}
 
 
-def promtool():
-    """Returns Prometheus' linter: the installed one, or the one that tools/setup.sh unpacked."""
-    unpacked = HERE.parents[1] / "build/third-party/prometheus/usr/bin/promtool"
-    return shutil.which("promtool") or (str(unpacked) if unpacked.exists() else None)
+def promtool(name="promtool"):
+    """Returns Prometheus' linter, or Prometheus: the installed one, or the one that tools/setup.sh unpacked."""
+    unpacked = HERE.parents[1] / f"build/third-party/{name}/usr/bin/{name}"
+    return shutil.which(name) or (str(unpacked) if unpacked.exists() else None)
 
 
 def check_by_promtool(text):

@@ -72,7 +72,7 @@ def test_prometheus_answers_every_panel(tmp_path):
             stack.callback(subprocess.Popen([HOST / f"{name}-linux", f"http.port={port}", "deadline=120", *words],
                                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).kill)
         stack.callback(subprocess.Popen(
-            [pathlib.Path(promtool()).with_name("prometheus"), f"--config.file={tmp_path}/prometheus.yml",
+            [promtool("prometheus"), f"--config.file={tmp_path}/prometheus.yml",
              f"--storage.tsdb.path={tmp_path}/data", f"--web.listen-address=127.0.0.1:{at}"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).kill)
         deadline, up = time.monotonic() + PATIENCE_S, []
