@@ -44,7 +44,9 @@ def check(packets, least, reasons):
     assert {packet["frame.packet_flags_direction"] for packet in packets} == {RECEIVED, SENT}
     for packet in packets:
         assert abs(float(packet["frame.time_epoch"]) - time.time()) < 120
-        assert int(packet["frame.cap_len"]) == min(int(packet["frame.len"]), 96)
+        kept, whole = int(packet["frame.cap_len"]), int(packet["frame.len"])
+        padded_login = (kept, whole) == (54, 60)    # a record keeps its headers alone; a newer QEMU pads short frames
+        assert kept == min(whole, 96) or padded_login
         assert not packet["frame.comment"] or packet["frame.packet_flags_direction"] == RECEIVED
     times = [float(packet["frame.time_epoch"]) for packet in packets]
     assert times == sorted(times)
