@@ -14,6 +14,7 @@ from tests.soak import faulty_wire
 from workshop.vm import machine, qemu
 
 S_NS = 10**9
+REFILL_BUFFERS = 32                         # go back to the card at a time
 RSS_GROWTH_MAX = 16 << 20                   # QEMU's own memory; the guest's is fixed
 SAMPLE_LATE_S_MAX = 1.0                     # the largest delay of a sample
 KEPT = qemu.BUILD / "soak"
@@ -131,10 +132,12 @@ class FaultyRun(abc.ABC):
                        for part in (self.samples[quarter:2 * quarter], self.samples[-quarter:]))
         if late - early > RSS_GROWTH_MAX:
             self.problems.append(f"QEMU's memory grew from {early} to {late} bytes")
-        first, last = self.samples[0][1], self.samples[-1][1]
+        half = len(self.samples) // 2
         for name in ("pool.tx_buffers_free", "pool.rx_buffers_free"):
-            if last[name] < first[name] - 16:
-                self.problems.append(f"{name}: {first[name]} at the start, {last[name]} at the end")
+            first, last = (max(values[name] for _, values in part)
+                           for part in (self.samples[:half], self.samples[half:]))
+            if last < first - REFILL_BUFFERS:
+                self.problems.append(f"{name}: {first} at most in the first half, {last} in the second")
         ppm, over_s = self.drift_ppm()
         if abs(ppm) > DRIFT_PPM_MAX and abs(ppm) * over_s > SAMPLE_LATE_S_MAX * 1e6:
             self.problems.append(f"the clock drifts by {ppm:.0f} ppm")
