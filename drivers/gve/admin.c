@@ -398,8 +398,7 @@ static const char *bring_up(struct gve *net)
         || (net->is_dqo && (error = packet_types_read(net)) != NULL))
         return error;
     gve_buffers_init(net);
-    if (!net->is_dqo)
-        gve_twin_init(net);
+    gve_twin_init(net);
     for (size_t i = 0; i < GVE_NOTIFY_COUNT && !net->is_dqo; i++) /* DQO's are off until they are asked for */
         bus->ops->doorbell(bus, net->irq_doorbell[i], GVE_IRQ_MASK);
     gve_rx_refill(net);

@@ -395,7 +395,6 @@ const struct netdev_ops gve_ops = {
     .rehearse = rehearse,
 };
 
-/* The twin has rings of the other format. */
 const struct netdev_ops gve_dqo_ops = {
     .rx_borrow = gve_dqo_rx_borrow,
     .rx_release = rx_release,
@@ -403,6 +402,7 @@ const struct netdev_ops gve_dqo_ops = {
     .tx_publish = gve_dqo_tx_publish,
     .tx_release = tx_release,
     .poll = gve_dqo_poll,
+    .rehearse = rehearse,
 };
 
 NOT_HOT void gve_buffers_init(struct gve *net)

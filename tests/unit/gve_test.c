@@ -784,10 +784,10 @@ TEST(levels_count_the_seconds_without_a_sent_frame_and_the_free_buffers)
     assert_null(model->violation);
 }
 
-TEST(rehearsals_change_nothing_and_show_the_device_nothing)
+static void rehearse_as(uint32_t formats)
 {
     static struct gve before;
-    start();
+    start_as(formats, 0, ENTRIES);
     for (uint32_t n = 0; n < 5; n++) {
         assert_true(deliver(100, n));
         expect(100, n);
@@ -809,4 +809,16 @@ TEST(rehearsals_change_nothing_and_show_the_device_nothing)
     assert_true(send_moved(100, 8, 0));
     expect_sent(100, 8);
     assert_null(model->violation);
+    const uint64_t received = gve_counters.rx_frames, sent = gve_counters.tx_frames;
+    for (uint32_t n = 0; n < 100; n++)
+        gve_twin_play(&net);
+    assert_int_equal(gve_counters.rx_frames, received + 100);
+    assert_int_equal(gve_counters.tx_frames, sent + 100);
+    assert_int_equal(gve_counters.faults, 0);
+}
+
+TEST(rehearsals_change_nothing_and_show_the_device_nothing)
+{
+    rehearse_as(RAW | LISTS);
+    rehearse_as(DQO);
 }
