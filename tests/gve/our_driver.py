@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e import row, table
 from tests.gve import machine
-from tests.guest import test_digest, test_echo, test_nic, test_trade
+from tests.guest import test_cards, test_digest, test_echo, test_nic, test_trade
 from tests.guest.cable import Cable
 from workshop.vm import machine as vm
 from workshop.vm import qemu
@@ -130,6 +130,21 @@ def test_device_whose_answers_are_wrong_is_refused(name, tmp_path, wire):
     with nic_echo(tmp_path, wire, "format=qpl", "tx_pages=128", f"fault={fault}") as (guest, _):
         guest.wait_for(f"gve: pci 00:0..0 1ae0:0042: {said}")
         guest.wait_reset()
+
+
+VIRTIO = "52:54:00:00:00:02"
+
+
+@pytest.mark.parametrize("words, driven, left", [
+    ("", "network: up, 10.0.2.15 mask", "1ae0:0042$"),
+    (f"nic={VIRTIO}", "network: up, 10.0.2.15 mask", "1ae0:0042$"),
+    ("nic=52:54:00:67:76:65", "gve: pci 00:03.0 1ae0:0042, ", f"1af4:1000 {VIRTIO}$")])
+def test_a_machine_with_both_cards_drives_the_named_one_or_the_first(words, driven, left, tmp_path, wire):
+    options = [*qemu.kernel(f"{test_cards.WORDS} {words}", image=test_cards.ECHO), "-vga", "none",
+               "-netdev", "user,id=n,restrict=on", "-device", f"virtio-net-pci,netdev=n,mac={VIRTIO}"]
+    with machine.start(tmp_path, options, f"dgram={wire.far},{wire.near}", "format=dqo") as (guest, _):
+        guest.wait_for(driven)
+        guest.wait_for(rf"left alone: pci 00:0[0-9]\.0 {left}")
 
 
 @pytest.fixture(params=FORMATS)
