@@ -102,7 +102,7 @@ HOT bool gve_dqo_rx_borrow(struct netdev *device, struct frame *frame)
     struct gve_rx_queue *rx = &net->rx;
     for (uint16_t word; rx_is_new(net, word = rx_word(net));) {
         const struct gve_dqo_rx_completion *completion = &net->dqo.rx_completions[rx->taken & rx->mask];
-        const uint16_t index = load_le16(&completion->buffer_id);
+        const uint16_t index = __atomic_load_n(&completion->buffer_id, __ATOMIC_RELAXED);
         const uint32_t bytes = word & GVE_DQO_RX_BYTES;
         if (index >= GVE_RX_BUFFER_COUNT || !net->dqo.is_posted[index])
             return gve_fault(net, "a received frame is in a buffer that the device does not have"), false;
@@ -134,7 +134,7 @@ void gve_dqo_tx_reclaim(struct gve *net)
         const bool generation = (net->dqo.tx_taken & (tx->mask + 1)) == 0;
         if (((word & GVE_DQO_COMPLETION_GENERATION) != 0) != generation)
             return;
-        const uint16_t tag = load_le16(&completion->value);
+        const uint16_t tag = __atomic_load_n(&completion->value, __ATOMIC_RELAXED);
         net->dqo.tx_taken++;
         switch (word >> GVE_DQO_COMPLETION_TYPE_SHIFT & 7) {
         case GVE_DQO_COMPLETION_MISS: /* the frame takes a slower way; a reinjection follows */

@@ -66,6 +66,12 @@ static uint16_t rx_flags(const struct gve *net)
     return __builtin_bswap16(__atomic_load_n(&rx_next(net)->flags_seq, __ATOMIC_ACQUIRE));
 }
 
+/* Returns the bytes written. One load, as no later one may give what was not checked. */
+static uint32_t written_bytes(const struct gve_rx_descriptor *descriptor)
+{
+    return __builtin_bswap16(__atomic_load_n(&descriptor->bytes, __ATOMIC_RELAXED));
+}
+
 static void rx_step(struct gve_rx_queue *rx)
 {
     rx->seq = rx->seq == GVE_RX_SEQ_LAST ? 1 : rx->seq + 1;
@@ -130,7 +136,7 @@ __attribute__((noinline)) static bool rx_borrow_long(struct gve *net, struct fra
     struct gve_rx_queue *rx = &net->rx;
     for (uint16_t flags; ((flags = rx_flags(net)) & GVE_RX_SEQ) == rx->seq;) {
         const struct gve_rx_descriptor *descriptor = rx_next(net);
-        const uint32_t written = load_be16(&descriptor->bytes);
+        const uint32_t written = written_bytes(descriptor);
         if (rx->taken == rx->posted)
             return gve_fault(net, "a received frame is in a buffer that the device does not have"), false;
         if (written > GVE_RX_BUFFER_BYTES)
@@ -161,7 +167,7 @@ HOT static bool rx_borrow(struct netdev *device, struct frame *frame)
     if ((flags & GVE_RX_SEQ) != rx->seq)
         return false;
     const struct gve_rx_descriptor *descriptor = rx_next(net);
-    const uint32_t bytes = load_be16(&descriptor->bytes) - (uint32_t)GVE_RX_PAD_BYTES;
+    const uint32_t bytes = written_bytes(descriptor) - (uint32_t)GVE_RX_PAD_BYTES;
     if (__builtin_expect(!is_usual(flags, bytes) || rx->dropping || rx->taken == rx->posted, 0))
         return rx_borrow_long(net, frame);
 

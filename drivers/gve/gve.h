@@ -119,7 +119,7 @@ void gve_levels(struct netdev *device);
 /* Asserts the invariant of queues, free lists and holders. */
 void gve_check(const struct gve *net);
 
-/* For drivers/gve/ alone. The twin (twin.c) is for gve_ops.rehearse; its frames are counted as well. */
+/* For drivers/gve/ alone. The twin (twin.c) is for `rehearse`; its frames are counted as well. */
 extern const struct netdev_ops gve_ops;
 void gve_buffers_init(struct gve *net);
 void gve_fault(struct gve *net, const char *what);
