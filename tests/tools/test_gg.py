@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import socket
 import subprocess
 import sys
@@ -184,6 +185,21 @@ def test_a_stop_is_kept_in_the_settings_once(tmp_path):
         assert (done.returncode, "has stopped=off" in done.stderr) == (7, True) and "stopped, 0" in done.stdout
         assert stop("key=12345678", "start", "--keep").returncode == 2      # nothing is sent
         assert stop("12345678\n", "stop", "--keep").returncode == 2         # a key alone: no settings
+
+
+def test_a_stop_says_what_is_kept_when_the_file_or_the_machine_fails(tmp_path):
+    path, size = tmp_path / "trade.conf", len("key=12345678")
+    path.write_text("key=12345678")
+    with machine(b"12345678", (0,), (b"pool.trade_stopped 1\npool.orders_open 0\n",)) as port:
+        words = [sys.executable, GG, "127.0.0.1", "--key-file", path, "--port", port, "--set", "stop", "--keep"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=20, preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_FSIZE, (size + 4, size + 4)))           # the disk is full within the line
+    assert (done.returncode, path.read_text()) == (7, "key=12345678") and "--keep: " in done.stderr, done.stderr
+    assert "stopped, 0 orders open" in done.stdout and "has stopped=on" not in done.stdout
+    with machine(b"another key", (0,)) as port:
+        done = gg("127.0.0.1", "--key-file", str(path), "--port", port, "--set", "stop", "--keep", "--timeout", "0.1")
+    assert done.returncode == 3 and "the key is another one" in done.stderr and ": stopped" not in done.stdout
+    assert f"{path}: has stopped=on" in done.stdout and path.read_text() == "key=12345678\nstopped=on\n"
 
 
 TOOLS = pytest.mark.parametrize("words", [[GG, "--key-file"], [GG.with_name("peregrine"), "status", "--config"]])
