@@ -294,6 +294,7 @@ void transport_close(int id, uint64_t now_ns)
     struct fake_connection *c = &fake.connections[id];
     ASSERT(c->used);
     c->closed_by_us = true;
+    fake.close_count++;
     if (!fake.linger)
         fake_over(id, TRANSPORT_DONE);
 }
@@ -303,6 +304,7 @@ void transport_abort(int id, uint64_t now_ns)
     (void)now_ns;
     ASSERT(fake.connections[id].used);
     fake.connections[id].aborted_by_us = true;
+    fake.abort_count++;
     fake_over(id, TRANSPORT_ABORTED);
 }
 

@@ -43,13 +43,14 @@ struct fake {
     struct transport_network network; /* from here on fake_reset clears all */
     bool many;                        /* the test's: all places are given out, not TRANSPORT_CONNECTION_COUNT_MAX */
     uint32_t connect_count;           /* calls, refused ones too */
-    uint32_t warmed_count;            /* calls of transport_warm */
-    uint32_t rehearsal_count;         /* calls of transport_rehearsal_begin */
-    uint32_t rehearsed_bytes;         /* given to transport_send and transport_udp_send in rehearsals */
-    bool rehearses;                   /* the test's: there are rehearsals */
-    bool rehearsal_lost;              /* the test's: their made-up frames bring no event */
-    struct fake_datagram rehearsed;   /* the last that a rehearsal sent */
-    uint16_t listening;               /* the port last given to transport_listen */
+    uint32_t close_count, abort_count;
+    uint32_t warmed_count;          /* calls of transport_warm */
+    uint32_t rehearsal_count;       /* calls of transport_rehearsal_begin */
+    uint32_t rehearsed_bytes;       /* given to transport_send and transport_udp_send in rehearsals */
+    bool rehearses;                 /* the test's: there are rehearsals */
+    bool rehearsal_lost;            /* the test's: their made-up frames bring no event */
+    struct fake_datagram rehearsed; /* the last that a rehearsal sent */
+    uint16_t listening;             /* the port last given to transport_listen */
     bool refuse_connect, refuse_listen, refuse_udp_bind, refuse_udp, refuse_join;
     uint32_t groups[TRANSPORT_GROUP_COUNT_MAX], group_count; /* joined */
     bool linger; /* peers never close their side: transport_close is not the end */

@@ -20,6 +20,8 @@
 #include "app/service/syslog.h"
 #include "base/hmac.h"
 #include "base/log.h"
+#include "base/slowest.h"
+#include "base/trace.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/player_setup.h"
 #include "tests/lib/random.h"
@@ -147,6 +149,36 @@ static uint64_t counter(const char *name)
     return *value;
 }
 
+/* Returns all that the player's modules have counted, a line each, as far as the matcher's pace does not matter. */
+static const char *counted(void)
+{
+    static char list[4096];
+    const char *prefix = "";
+    struct counter_group c;
+    size_t used = 0, i = 0;
+    while (stats_counter(NULL, i, &c) && strcmp(c.prefix, "player.") != 0)
+        i++;
+    for (; stats_counter(NULL, i, &c) && strcmp(c.prefix, "pool.") != 0; i++) {
+        if (*c.values == 0 || !strcmp(c.counters->name, "turns") || !strcmp(c.counters->name, "matcher_rehearsals"))
+            continue;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s %s %llu", c.prefix == prefix ? "" : "\n",
+                                 c.prefix == prefix ? "" : c.prefix, c.counters->name, (unsigned long long)*c.values);
+        prefix = c.prefix;
+    }
+    return list;
+}
+
+/* Returns a histogram, by its name in the statistics. */
+static struct histogram way(const char *wanted)
+{
+    struct histogram histogram = { 0 };
+    const char *name;
+    for (size_t i = 0; stats_histogram(NULL, i, &name, NULL); i++)
+        if (strcmp(name, wanted) == 0)
+            stats_histogram(NULL, i, &name, &histogram);
+    return histogram;
+}
+
 /* The stream. */
 
 TEST(both_connections_are_made_and_the_request_is_sent_at_once)
@@ -223,28 +255,30 @@ TEST(bytes_that_are_no_digits_are_counted_and_skipped)
            "823");
     assert_int_equal(input_stream_counters.bytes_skipped_line_ends, 2);
     assert_int_equal(input_stream_counters.bytes_skipped_other, 5);
-    assert_int_equal(input_stream_counters.digits, 6);
     assert_string_equal(answers_sent(submit_id()), "823 ");
 }
 
-/* Tries every place and every byte: digits are read by words (app/player/input_stream.c). */
+/* Tries every place and every byte: digits are read by words (app/player/input_stream.c). Digits stand before them. */
 TEST(one_byte_that_is_no_digit_is_found_in_a_long_run)
 {
-    play("n=6 m=1000003");
-    char text[75];
-    uint64_t skipped = 0, counted = 0;
+    enum { BYTES = 75 };
+    char event[200] = "20\r\n77777777777777777777777777777777\r\n4b\r\n", *text = event + strlen(event);
+    uint64_t skipped = 0, taken = 0;
+    connect_both("n=6 m=1000003");
+    say(feed_id(), OK_200 "Transfer-Encoding: chunked\r\n\r\n");
     for (unsigned value = 0; value < 256; value++)
-        for (size_t at = 0; at < sizeof text; at += 1 + value % 3) {
-            memset(text, '0' + (int)(at + value) % 10, sizeof text);
+        for (size_t at = 0; at < BYTES; at += 1 + value % 3) {
+            memset(text, '0' + (int)(at + value) % 10, BYTES);
+            memcpy(text + BYTES, "\r\n", 2);
             text[at] = (char)value;
-            fake_data(feed_id(), text, sizeof text);
+            fake_data(feed_id(), event, (size_t)(text - event) + BYTES + 2);
             turn(0);
             bool is_digit = value >= '0' && value <= '9';
             skipped += !is_digit;
-            counted += sizeof text - !is_digit;
+            taken += 32 + BYTES - !is_digit;
             assert_int_equal(input_stream_counters.bytes_skipped_other + input_stream_counters.bytes_skipped_line_ends,
                              skipped);
-            assert_int_equal(input_stream_counters.digits, counted);
+            assert_int_equal(input_stream_counters.digits, taken);
         }
 }
 
@@ -535,6 +569,9 @@ TEST(answers_wait_for_a_connection)
     turn(0);
     assert_string_equal(answers_sent(submit_id()), "823 1646 ");
     assert_int_equal(submit_counters.waited, 2);
+    struct slow_way ways[SLOWEST_COUNT];
+    assert_int_equal(slowest_list(ways, now), 2);
+    assert_int_equal(ways[1].total_ns, S);
 }
 
 TEST(an_answer_not_sent_in_five_seconds_is_dropped)
@@ -620,7 +657,7 @@ TEST(unanswered_posts_are_given_up_in_slices)
     for (int i = 0; i < 100 && submit_counters.unanswered < count - 1; i++) {
         assert_int_equal(fake.connect_count, connects);
         turn(0);
-        player_check();
+        assert_true(submit_counters.unanswered == count - 1 || player_next_deadline_ns(now) == now);
         assert_in_range(submit_counters.unanswered - before, 1, 128); /* the event's slice, and the poll's */
         before = submit_counters.unanswered;
     }
@@ -664,7 +701,7 @@ TEST(posts_behind_a_response_with_two_framings_are_not_sent_again)
     turn(0);
     up(submit_id());
     turn(0);
-    assert_int_equal(session_counters.left, 1);
+    assert_int_equal(fake.close_count, 1);
     assert_string_equal(answers_sent(submit_id()), "");
     assert_int_equal(submit_counters.responses_2xx, 1);
     assert_int_equal(submit_counters.unanswered, 4);
@@ -747,7 +784,7 @@ TEST(a_server_that_never_responds_is_left_after_five_seconds)
     pass(5 * S - 10 * MS);
     assert_int_equal(fake.connect_count, 2);
     pass(20 * MS);
-    assert_int_equal(fake.connect_count, 3);
+    assert_int_equal(fake.close_count, 1);
     up(submit_id());
     turn(0);
     assert_string_equal(answers_sent(submit_id()), "");
@@ -1087,6 +1124,7 @@ static void results(const char *result, int count)
 
 TEST(too_many_refused_results_open_the_breaker)
 {
+    uint64_t from = log_end();
     play("n=9 m=823 early=off breaker=40 breaker.window=5 breaker.linger=3");
     results("wrong\n", 4);
     assert_true(submit_counters.results_wrong > 20 && submit_counters.results_wrong < 40);
@@ -1094,6 +1132,7 @@ TEST(too_many_refused_results_open_the_breaker)
     results("dup\n", 4);
     assert_int_equal(counter("circuit_breaker.open"), 0);
     results("dup\n", 25);
+    assert_int_equal(lines_logged(from, "breaker: open, 40 of the last 40 results were wrong or dup"), 1);
     uint64_t posts = submit_counters.posts, searched = counter("player.matcher_digits");
     uint64_t dropped = counter("player.digits_dropped_breaker");
     assert_true(dropped > 0);
@@ -1216,7 +1255,7 @@ TEST(a_modulus_of_at_most_n_is_not_added)
     assert_true(reply_has("m+=1000: a modulus of at most n=1000 has"));
     player_settings.n_digits_max = 256;
     pass(2 * MS);
-    set("m+=82x");
+    set("m+=x");
     turn(0);
     turn(0);
     turn(0);
@@ -1374,15 +1413,119 @@ TEST(all_feeds_that_wait_are_taken)
     assert_int_equal(counter("player.matcher_overflows"), 0);
 }
 
-TEST(each_module_stands_in_the_statistics)
+/* Waits for the feed's next connection, which begins with this text. */
+static void feed_again(const char *text)
 {
-    play("n=6 m=823");
-    for (const char *const *name =
-             (const char *const[]){ "player.early_right", "input_stream.digits", "stream_merger.digits",
-                                    "stream_merger.gaps", "answer_set.entered", "submit.posts", "circuit_breaker.open",
-                                    "session.left", "syslog.lines_sent", "pool.send_queue_bytes_used", NULL };
-         *name != NULL; name++)
-        counter(*name);
+    pass(2 * S);
+    up(feed_id());
+    ack_all(feed_id());
+    say(feed_id(), text);
+}
+
+/* Gives each answer another result, and ends the feed in all ways. */
+TEST(all_that_happens_is_counted)
+{
+    static const char *const bodies[] = { "+8\n", "early", "dup\n", "late\n", "wrong", "?\n" };
+    char text[99];
+    play("n=6 m=823,108 early=off feed.timeout=10");
+    digits("8\r\n23x823\n");
+    digits("10898231646");
+    for (size_t i = 0; i < 3; i++)
+        say(submit_id(), "HTTP/1.1 503 x\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n");
+    pass(200 * MS);
+    for (size_t i = 0; i < ARRAY_COUNT(bodies); i++) {
+        snprintf(text, sizeof text, OK_200 "Content-Length: %zu\r\n\r\n%s", strlen(bodies[i]), bodies[i]);
+        say(submit_id(), text);
+        snprintf(text, sizeof text, "00000%zu", 823 * (i + 300));
+        digits(text);
+    }
+    ack_all(submit_id());
+    say(submit_id(), "HTTP/1.1 abc x\r\n\r\n");
+    turn(MS);
+    up(submit_id());
+    say(submit_id(), "HTTP/1.1 408 x\r\nContent-Length: 0\r\n\r\n");
+    for (enum transport_reason reason = TRANSPORT_DONE; reason <= TRANSPORT_UNREACHABLE; reason++) {
+        fake_closed(feed_id(), reason);
+        feed_again(OK_200 "\r\n1");
+    }
+    pass(9 * S); /* the feed is silent */
+    feed_again(OK_200 "Content-Length: 1\r\n\r\n1");
+    feed_again("HTTP/1.1 404 x\r\n\r\n");
+    feed_again("");
+    fake_ended(feed_id());
+    turn(MS);
+    assert_string_equal(
+        counted(),
+        "\nplayer. events 53 answers 16 answers_repeated 2 events_waited 2 moduli 2 matcher_digits 90 matcher_bursts 17"
+        "\ninput_stream. requests 10 responses 9 digits 90 bytes_skipped_line_ends 3 bytes_skipped_other 1 bad_status 1"
+        " streams_ended 1 streams_cut 7 silent 1"
+        "\nstream_merger. digits 90 gaps 7"
+        "\nanswer_set. entered 16 repeated 2"
+        "\nsubmit. posts 19 posts_again 3 refused_for_now 3 unanswered 10 responses_2xx 6 responses_5xx 3"
+        " responses_unasked 1 bad_http 1 results_points 1 results_early 1 results_dup 1 results_late 1 results_wrong 1"
+        " results_other 1 points 8"
+        "\ncircuit_breaker. refused_in_window 2 others_in_window 4"
+        "\nsession. attempts 12 connected 12 lost_closed 1 lost_refused 1 lost_reset 1 lost_timed_out 1"
+        " lost_unreachable 1 left 6");
+    assert_int_equal(fake.close_count, 2); /* the stream ended, and the server closed */
+    assert_int_equal(fake.abort_count, 3);
+}
+
+TEST(an_answers_way_has_its_stages)
+{
+    const uint64_t waited = UINT64_C(1) << 40; /* cycles between the match, somewhen, and the frame */
+    play("n=9 m=823 early=off");
+    for (int i = 0; i <= TRACE_FINE_EACH; i++) {
+        trace_stamp(TRACE_FRAME_SEEN);
+        trace.cycles[TRACE_PUBLISHED] = trace.cycles[TRACE_FRAME_SEEN] + waited;
+        trace.cycles[TRACE_KICKED] = trace.cycles[TRACE_PUBLISHED] + 3000000; /* 1 ms */
+        fresh_answer();
+    }
+    const struct histogram all = way("answer.seen_to_kicked"), kicked = way("answer.published_to_kicked");
+    const struct histogram matched = way("answer.seen_to_matched"), published = way("answer.matched_to_published");
+    assert_int_equal(all.count, submit_counters.posts);
+    assert_int_equal(kicked.count, 1 + (all.count - 1) / TRACE_FINE_EACH);
+    assert_in_range(kicked.max, MS - 1, MS);
+    assert_in_range(matched.max, 1, waited / 6);
+    assert_in_range(published.max, waited / 6, waited / 3);
+    assert_in_range(all.sum / all.count, waited / 3 + MS - 100, waited / 3 + MS);
+}
+
+/* The page of a machine with a card of each driver. */
+TEST(the_costs_of_a_post_are_metrics)
+{
+#define CARD(X) X(COUNT, tx_kicks), X(COUNT, rx_kicks), X(COUNT, state_exits)
+    static const struct {
+        uint64_t CARD(COUNTER_MEMBER);
+    } virtio = { 1001, 300, 50 }, gve = { 1000, 20, 6 };
+    const struct counter_group groups[] = { COUNTER_GROUP("virtio_net.", "", CARD, virtio),
+                                            COUNTER_GROUP("gve.", "", CARD, gve) };
+    play("n=6 m=823 http.port=8080");
+    stats_add_counters(&groups[0]);
+    stats_add_counters(&groups[1]);
+    for (int posts = 0; posts <= 2; posts += 2) {
+        int page = fake_accepted(8080);
+        fake_text(page, "GET /metrics HTTP/1.0\r\n\r\n");
+        pass(500 * MS);
+        assert_non_null(strstr(sent(page), posts ? "kicks_per_answer 1000.500\n" : "kicks_per_answer 0.000\n"));
+        assert_non_null(strstr(sent(page), posts ? "exits_per_answer 1188.500\n" : "exits_per_answer 0.000\n"));
+        assert_non_null(strstr(sent(page), posts ? "complete\"} 2\n" : "complete\"} 0\n"));
+        digits("823181646");
+    }
+}
+
+TEST(a_turn_takes_no_more_events_than_its_bounds)
+{
+    for (int ticks = 0; ticks < 2; ticks++) {
+        if (ticks)
+            start_the_clock();
+        play("n=6 m=823");
+        for (int i = 0; i < 3 * PLAYER_EVENTS_PER_TURN_MAX; i++)
+            fake_datagram(0x0a000203, 40000, CONTROL, "", 1);
+        uint64_t before = counter("player.events");
+        turn(0);
+        assert_int_equal(counter("player.events") - before, ticks ? 20 : PLAYER_EVENTS_PER_TURN_MAX);
+    }
 }
 
 /* Opens the breaker in the middle of a search. */
@@ -1413,6 +1556,7 @@ TEST(the_breaker_ends_a_search)
 TEST(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on)
 {
     play("n=256 m=3");
+    trace.cycles[TRACE_KICKED] = UINT64_MAX; /* only what was sent is a way */
     fake.connections[submit_id()].window_bytes = 10000;
     char burst[1001];
     random_state = 2;
@@ -1428,6 +1572,7 @@ TEST(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on)
     assert_int_equal(input_stream_counters.digits, 8000);
     assert_true(offered > 200000);
     assert_true(submit_counters.dropped_no_room > 0);
+    assert_int_equal(way("answer.seen_to_kicked").count, submit_counters.posts);
     assert_int_equal(offered, submit_counters.posts - submit_counters.posts_again + send_queue_waiting_count()
                                   + submit_counters.dropped_no_room + submit_counters.dropped_expired);
     /* Waiting answers go when the window opens, the oldest five seconds are gone. */
@@ -1543,19 +1688,48 @@ TEST(a_usual_game_refuses_no_rehearsal)
     assert_in_range(counter("player.matcher_rehearsals"), c->done / ROUND / 3, c->done);
 }
 
-TEST(sleeping_never_misses_a_deadline)
+/* Comes to rest at a time. Returns until when the machine would sleep. */
+static uint64_t wakes_at(uint64_t rest_ns)
 {
-    start_with("n=6 m=823 feed.timeout=2");
-    turn(0);
-    assert_true(player_next_deadline_ns(now) <= now + 3 * S);
-    up(feed_id());
-    up(submit_id());
-    fake_text(feed_id(), OK_200 "\r\n");
-    digits("8231");
-    for (int i = 0; i < 100 && player_next_deadline_ns(now) <= now; i++)
+    turn(rest_ns - now);
+    for (int i = 0; i < 100 && !player_matcher_rests(); i++)
         turn(0);
-    assert_true(player_next_deadline_ns(now) > now);
-    assert_true(player_next_deadline_ns(now) <= now + 100 * MS);
+    return player_next_deadline_ns(now);
+}
+
+TEST(the_machine_sleeps_until_the_next_deadline)
+{
+    start_with("n=6 m=823 feed.timeout=20 early=off");
+    turn(0);
+    uint64_t since = now;
+    up(submit_id());
+    assert_int_equal(wakes_at(since + 2990 * MS), since + 3 * S); /* the feed's connection attempt */
+    fake.connections[feed_id()].no_message = true;
+    since = now;
+    up(feed_id());
+    assert_int_equal(wakes_at(now), now + MS); /* the request is due */
+    fake.connections[feed_id()].no_message = false;
+    turn(MS);
+    say(feed_id(), OK_200 "\r\n");
+    assert_int_equal(wakes_at(since + 19990 * MS), since + 20 * S); /* no digit has come */
+    since = now;
+    digits("1282311");
+    ack_all(submit_id());
+    assert_int_equal(wakes_at(since + 4990 * MS), since + 5 * S + 1); /* no response */
+    say(submit_id(), PLUS_8);
+    assert_int_equal(wakes_at(since + 19990 * MS), since + 20 * S);
+    since = now;
+    digits("91646");
+    say(submit_id(), "HTTP/1.1 503 x\r\nRetry-After: 2\r\nContent-Length: 0\r\n\r\n");
+    assert_int_equal(wakes_at(now), now + MS);
+    assert_int_equal(wakes_at(since + 2 * S - MS / 2), since + 2 * S); /* the answer goes again */
+    turn(MS);
+    fake_ended(submit_id());
+    assert_int_equal(wakes_at(now), now + MS); /* an acknowledgement may come */
+    fake.refuse_connect = true;
+    fake_closed(submit_id(), TRANSPORT_RESET);
+    assert_int_equal(wakes_at(now), now + 10 * MS);                /* the next attempt */
+    assert_int_equal(wakes_at(since + 5 * S - MS), since + 5 * S); /* the answer expires */
 }
 
 /* Takes the network away before the first connections. The service looks for it each millisecond. */
@@ -1567,8 +1741,7 @@ TEST(the_machine_sleeps_while_the_network_is_down)
     for (int i = 0; i < 100; i++)
         turn(0);
     assert_int_equal(fake.connect_count, 0);
-    assert_true(player_next_deadline_ns(now) > now);
-    assert_true(player_next_deadline_ns(now) <= now + MS);
+    assert_int_equal(player_next_deadline_ns(now), now + MS);
     fake.network.up = true;
     turn(MS);
     assert_int_equal(fake.connect_count, 2);
