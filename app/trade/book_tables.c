@@ -28,19 +28,22 @@ void book_init(const uint8_t (*symbols)[ITCH_STOCK_BYTES], uint32_t symbol_count
     memcpy(book.names, symbols, symbol_count * sizeof symbols[0]);
     book.cleared_bytes = 0;
     book_levels.orders_max = order_count_max;
-    while (!book_clear_slice())
+    while (!book_clear_slice(true))
         continue;
     book_counters.cleared = 0;
 }
 
-bool book_clear_slice(void)
+bool book_clear_slice(bool begins_session)
 {
     const size_t bytes = ((size_t)book.slot_mask + 1) * sizeof book.slots[0];
     ASSERT(book.cleared_bytes < bytes);
     if (book.cleared_bytes == 0) {
         memset(book.locates, 0, sizeof book.locates);
         memset(book.tops, 0, sizeof book.tops);
-        memset(book.states, 0, sizeof book.states);
+        for (uint32_t i = 0; i < BOOK_SYMBOL_COUNT_MAX; i++) {
+            book.states[i].trading = false;
+            book.states[i].halted &= !begins_session;
+        }
         for (uint32_t i = 0; i < BOOK_SYMBOL_COUNT_MAX; i++)
             memset(book.trades[i].places, 0, sizeof book.trades[i].places); /* the numbers go on */
         memset(book.symbol_of, LOCATE_UNKNOWN, sizeof book.symbol_of);
@@ -121,8 +124,10 @@ bool book_set_aside_slice(void)
     if (!aside_is_empty())
         return false;
     for (uint32_t symbol = 0; symbol < book.symbol_count; symbol++)
-        if (book.aside & BIT(symbol))
-            memset(book.tops[symbol].price, 0, offsetof(struct book_top, last_price));
+        if (book.aside & BIT(symbol)) {
+            memset(&book.tops[symbol], 0, offsetof(struct book_top, doubted)); /* trades may be missed, too */
+            memset(book.trades[symbol].places, 0, sizeof book.trades[symbol].places);
+        }
     return true;
 }
 

@@ -26,6 +26,8 @@ static struct {
 void snapshot_keep(struct bytes message)
 {
     const uint64_t number = mold_next_number() - 1;
+    if (((const struct itch_head_wire *)(const void *)message.data)->type == ITCH_OPERATIONAL_HALT)
+        book_take_aside(message); /* GLIMPSE 5.0 says nothing about these halts */
     if (!trade.heals)
         return;
     if (kept.count == KEPT_COUNT_MAX) {
@@ -175,11 +177,11 @@ void snapshot_poll(uint64_t now_ns)
         heal_end(false);
     if (trade.heals_from != 0)
         heal_more(now_ns);
-    if (trade.renews && mold_is_lost() && trade_settings.snapshot.address == 0 && book_clear_slice()) {
+    if (trade.renews && mold_is_lost() && trade_settings.snapshot.address == 0 && book_clear_slice(true)) {
         trade.renews = false;
         mold_resume(1, now_ns);
     }
-    if (!snapshot_is_due(now_ns) || !(mold_is_lost() ? book_clear_slice() : book_set_aside_slice()))
+    if (!snapshot_is_due(now_ns) || !(mold_is_lost() ? book_clear_slice(trade.renews) : book_set_aside_slice()))
         return;
     if (now_ns - trade.snapshot_due_ns > WAIT_S_MAX * NS_PER_S)
         trade.snapshot_wait_s = 1;

@@ -228,7 +228,7 @@ TEST(full_tables_drop_and_are_cleared_in_slices)
     assert_int_equal(book_counters.drop_orders_full, 1);
     assert_false(book_is_whole());
     book_check();
-    while (!book_clear_slice())
+    while (!book_clear_slice(true))
         continue;
     assert_true(book_is_whole());
     assert_top(0, 0, 0, 0);

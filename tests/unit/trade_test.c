@@ -1338,6 +1338,8 @@ TEST(contradicted_book_is_healed_by_a_snapshot_while_the_others_trade_on)
         assert_int_equal(book_top(0)->price[BOOK_SELL], PRICE);
         assert_int_equal(book_top(1)->price[BOOK_BUY], 0);
         book_check();
+        assert_int_equal(counter("trade.orders"), 1 + early); /* the trades meanwhile are not known */
+        feed(itch_trade(m, LOCATE, PRICE));
         assert_int_equal(counter("trade.orders"), 2 + early);
         respond(ouch_accepted(m, 2 + early, 'B', 7, "AAAA", PRICE, 'L'));
         feed(itch_reduce(m, ITCH_DELETE, LOCATE, 62, 0));
@@ -1361,10 +1363,34 @@ TEST(healed_book_is_not_traded_before_the_old_orders_have_ended)
     snapshot(id, itch_add(m, LOCATE, 61, 'B', 300, PRICE + 6000));
     end_snapshot_at(id, sequence);
     pass(5 * NS_PER_MS);
+    feed(itch_trade(m, LOCATE, PRICE));
     assert_true(book_is_whole() && counter("trade.orders") == 1);
     respond(ouch_decrement(m, 1, 100));
     pass(2 * NS_PER_MS);
     assert_int_equal(counter("trade.orders"), 2);
+}
+
+/* GLIMPSE 5.0 has no message about an operational halt. */
+TEST(operational_halt_holds_over_a_snapshot)
+{
+    for (int all = 0; all < 2; all++) {
+        start_ready("strategy=take take.buy=100 take.sell=120");
+        if (all)
+            feed(itch_halt(m, LOCATE, 'Q', 'H'));
+        feed(itch_reduce(m, ITCH_DELETE, all ? LOCATE + 20 : LOCATE, 999, 0));
+        int id = await_snapshot();
+        if (!all)
+            feed(itch_halt(m, LOCATE, 'Q', 'H'));
+        snapshot(id, itch_event(m, ITCH_MARKET_OPENS));
+        snapshot(id, itch_directory(m, LOCATE, "AAAA"));
+        snapshot(id, itch_action(m, LOCATE, 'T'));
+        end_snapshot_at(id, sequence);
+        feed(itch_trade(m, LOCATE, PRICE));
+        trigger(60);
+        assert_true(book_is_whole() && mold_is_current() && has_sent_nothing());
+        feed(itch_halt(m, LOCATE, 'Q', 'T'));
+        assert_true(has_sent(ENTER_1, ENTER_BYTES));
+    }
 }
 
 /* A load that breaks off, or during which more comes than is kept, leaves the symbol in doubt and is tried again. */
