@@ -38,6 +38,7 @@ $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
 $(foreach name,$(PROGRAMS),$(if $(UNIT_EXTRA_$(name)_test),,\
 	$(eval UNIT_EXTRA_$(name)_test := $(call program_files,$(name)) $(FAKE_TRANSPORT))))
 UNIT_EXTRA_trade_days_test = $(UNIT_EXTRA_trade_test)
+UNIT_EXTRA_trade_rules_test = $(UNIT_EXTRA_trade_test)
 UNIT_EXTRA_rehearsal_test := tests/lib/netdev_memory.c tests/lib/frame_pool.c
 TRADE_JOINS := $(addprefix app/trade/,audit.c feed.c orders.c program.c rehearse.c shown.c snapshot.c trade.c)
 $(foreach part,book ouch risk strategy,$(eval UNIT_EXTRA_trade_$(part)_test := \
