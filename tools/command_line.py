@@ -54,8 +54,18 @@ def printable(text):
                    c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in text)
 
 
+def say(text, file=None):
+    """Prints text at once. If the reader has enough, as `head`, the work goes on: its end and the exit status do not
+    depend on the reader."""
+    try:
+        print(text, file=file, flush=True)
+    except BrokenPipeError:
+        if file is sys.stderr:              # `until_enough` looks after standard output
+            os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+
+
 def complain(program, command, problem):
-    print(printable(f"{program} {command}: {words_of(problem)}"), file=sys.stderr)
+    say(printable(f"{program} {command}: {words_of(problem)}"), sys.stderr)
 
 
 def run_command(program, commands, run, words):
@@ -83,12 +93,13 @@ def run_one_command(program, commands, run, words):
 
 def until_enough(run):
     """Calls `run`, and returns its exit status. If the reader of our output has enough, as `head`, that ends the
-    program without a word."""
+    program without a word; a command that has effects prints by `say`."""
+    status = 0
     try:
         try:
-            return run()
+            status = run()
         finally:                # argparse ends the program by an exception after its help
             sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    return status

@@ -1,6 +1,8 @@
 """`exchange cancel`: what becomes of the orders that a record names. The exchange says which are open."""
 import contextlib
 import itertools
+import os
+import signal
 import socket
 import struct
 import subprocess
@@ -8,6 +10,7 @@ import threading
 
 import pytest
 
+from servers.exchange import cancel as cancel_orders
 from servers.exchange import ouch, soupbintcp
 from tests.exchange.running import WAIT_S, WORDS, Lines, Running, Soup
 from tests.exchange.test_orders import cancel, enter, replace
@@ -138,3 +141,57 @@ def test_an_order_is_not_closed_because_the_exchange_says_nothing_of_it(tmp_path
         status, text = run(tmp_path, server.getsockname(), record)
         thread.join(WAIT_S)
     assert status == 1 and said in text, text
+
+
+@pytest.mark.parametrize("old, new, said", [
+    (":26404", ":99999", "orders=: '127.0.0.1:99999' is not HOST:PORT"), (":26404", "", "orders=: '127.0.0.1' is not"),
+    ("TRADER", "\u03a9", "user=: not up to 6 characters"), ("TRADER", "TRADERS", "user=: not up to 6"),
+    ("PEREGRINE", "PEREGRINES2", "passwd=: not up to 10"), ("=TRADER", "=TRADER user=OTHER", "user= is given twice"),
+    ("user", "name", "there is no user="), ("TRADER", "\udcff", "no text in UTF-8"),
+], ids=["port", "no port", "letter", "name", "password", "twice", "missing", "encoding"])
+def test_settings_that_the_program_would_refuse_are_refused(tmp_path, capsys, old, new, said):
+    conf = tmp_path / "trade.conf"
+    text = "orders=127.0.0.1:26404 user=TRADER passwd=PEREGRINE"
+    conf.write_text(text.replace(old, new), encoding="utf-8", errors="surrogateescape")
+    assert cancel_orders.main(["--file", str(conf), "--all"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and said in printed.err and "PEREGRINE" not in printed.err, printed.err
+
+
+def test_a_name_that_is_none_is_as_a_host_that_cannot_be_had(tmp_path):
+    status, text = run(tmp_path, ("a" * 64 + ".invalid", 1), OPEN % 1)
+    assert status == 1 and "may still be open" in text, text
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["interrupted", "no reader"])
+def test_the_status_says_that_an_order_may_be_open_if_the_end_comes_early(tmp_path, reads):
+    conf = tmp_path / "trade.conf"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        conf.write_text("orders=127.0.0.1:%d user=TRADER passwd=PEREGRINE" % server.getsockname()[1])
+        record = tmp_path / "record"
+        record.write_text("".join(OPEN % number for number in range(1000)))     # more than a buffer takes
+        process = subprocess.Popen([*WORDS, "cancel", "--file", conf, record], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        if not reads:
+            process.stdout.close()
+        client, _ = server.accept()
+        client.recv(1000)
+        if reads:
+            process.send_signal(signal.SIGINT)
+        client.close()
+        with process:
+            said, complaint = process.stdout.read() if reads else "", process.stderr.read()
+    assert process.returncode == 1 and "Traceback" not in complaint, complaint
+    assert not reads or "interrupted" in complaint and said.count("may still be open") == 1000
+
+
+def test_an_interruption_before_the_record_is_read_is_no_success(tmp_path):
+    conf = tmp_path / "trade.conf"
+    conf.write_text("orders=127.0.0.1:1 user=TRADER passwd=PEREGRINE")
+    record = tmp_path / "record"
+    os.mkfifo(record)
+    with subprocess.Popen([*WORDS, "cancel", "--file", conf, record], stderr=subprocess.PIPE, text=True) as process:
+        with record.open("w"):                  # the program has opened it, too
+            process.send_signal(signal.SIGINT)
+            complaint = process.stderr.read()
+    assert process.returncode == 1 and "nobody was asked" in complaint, complaint

@@ -60,11 +60,12 @@ def test_the_manual_page_has_each_option_and_exit_code():
 
 
 @contextlib.contextmanager
-def machine(key, acts, texts=(b"x 1\n",)):
+def machine(key, acts, texts=(b"x 1\n",), refusal=None, commands=None):
     """Runs a machine that takes datagrams in order. `acts` says for each of them, again from the start, how long it
     takes; None: it is lost. A number loses that share of all datagrams. A datagram that comes again shares the lot of
-    the first, unless a share is lost. `texts`: its statistics, one after another. Yields the port."""
-    over, seen, commands = threading.Event(), set(), []
+    the first, unless a share is lost. `texts`: its statistics, one after another. `refusal`: the words by which it
+    refuses all settings; it leaves on GG then. `commands`: a list of what it has obeyed. Yields the port."""
+    over, seen, commands = threading.Event(), set(), [] if commands is None else commands
     draw = random.Random(5).random
 
     def serve():
@@ -80,16 +81,18 @@ def machine(key, acts, texts=(b"x 1\n",)):
                 act = None if data in seen else acts[count % len(acts)]
                 count += data not in seen
             seen.add(data)
-            if act is None:
+            if act is None or refusal is not None and control.GG in commands:
                 continue
             time.sleep(act)
             if data[5] == control.HELLO:
                 head = control.HEADER.pack(control.MAGIC, 1, control.CHALLENGE, 56)
                 answer = head + data[8:24] + bytes(8) + data[:24]
             elif hmac.new(key, data[:64] + data[96:], hashlib.sha256).digest() == data[64:96]:
-                text = texts[min(len(commands), len(texts) - 1)]
+                refused = refusal is not None and data[56] == control.SET
+                text = refusal if refused else texts[min(len(commands), len(texts) - 1)]
                 head = control.HEADER.pack(control.MAGIC, 1, control.REPLY, 88 + len(text))
-                answer = head + control.REPLY_FIXED.pack(data[8:24], data[32:56], data[56], 0, 0, 1, len(text)) + text
+                answer = head + control.REPLY_FIXED.pack(
+                    data[8:24], data[32:56], data[56], control.REFUSED if refused else 0, 0, 1, len(text)) + text
                 answer += hmac.new(key, answer, hashlib.sha256).digest()
                 commands.append(data[56])
             else:
@@ -200,6 +203,39 @@ def test_a_stop_says_what_is_kept_when_the_file_or_the_machine_fails(tmp_path):
         done = gg("127.0.0.1", "--key-file", str(path), "--port", port, "--set", "stop", "--keep", "--timeout", "0.1")
     assert done.returncode == 3 and "the key is another one" in done.stderr and ": stopped" not in done.stdout
     assert f"{path}: has stopped=on" in done.stdout and path.read_text() == "key=12345678\nstopped=on\n"
+
+
+def end_of(process):
+    """Returns the exit status and both outputs; a standard output that was closed says nothing."""
+    with process:
+        said = [pipe.read() if not pipe.closed else "" for pipe in (process.stdout, process.stderr)]
+    return process.returncode, *said
+
+
+def begin(port, *words, reads):
+    process = subprocess.Popen([sys.executable, GG, "127.0.0.1", "--port", port, "--timeout", "0.1", "--attempts", "1",
+                                *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if not reads:
+        process.stdout.close()
+    return process
+
+
+@pytest.mark.parametrize("acts, reads, code", [((0, 0, None), True, 1), ((0,), False, 0)], ids=["lost", "no reader"])
+def test_a_stop_that_was_obeyed_is_said_and_kept_whatever_comes_then(tmp_path, acts, reads, code):
+    path = tmp_path / "trade.conf"
+    path.write_text("key=12345678\n")
+    commands = []
+    with machine(b"12345678", acts, (OPEN.encode() % (1, 7), OPEN.encode() % (1, 0)), commands=commands) as port:
+        status, said, _ = end_of(begin(port, "--key-file", path, "--set", "stop", "--keep", reads=reads))
+    assert (status, "stopped, 7 orders open" in said, commands[:1]) == (code, reads, [control.SET])
+    assert path.read_text() == "key=12345678\n\nstopped=on\n"
+
+
+@pytest.mark.parametrize("acts, reads, code", [((0, 0, None), True, 1), ((0,), False, 6)], ids=["lost", "no reader"])
+def test_orders_that_stay_open_are_named_whatever_comes_then(acts, reads, code):
+    with machine(b"12345678", acts, refusal=b"order 5 stays open: buy 100 ACME at 1.0000") as port:
+        status, _, complaint = end_of(begin(port, *KEY, reads=reads))
+    assert status == code and "order 5 stays open" in complaint, complaint
 
 
 TOOLS = pytest.mark.parametrize("words", [[GG, "--key-file"], [GG.with_name("peregrine"), "status", "--config"]])

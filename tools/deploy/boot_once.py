@@ -282,14 +282,14 @@ def gg(host, options):
         return OK
     try:
         text = client.gg()
+        say("the kernel ends. Its last statistics:")
+        say(shown(text, options))
+        client.wait_gone(30)
     except control.NoAnswer:
         if not host.answers():
             raise
         say(f"{host.name} is in Linux already")
-    else:
-        say("the kernel ends. Its last statistics:")
-        say(shown(text, options))
-        client.wait_gone(30)
+    finally:
         if client.left_open:
             say(f"the exchange has not confirmed the cancellations:\n{client.left_open}")
     return _after(host, options, None, record)

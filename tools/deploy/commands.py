@@ -6,6 +6,8 @@ import secrets
 import stat
 import struct
 
+import command_line
+
 from . import blackbox, preflight, programs, settings, state
 from .facts import Facts
 from .ssh import OUTPUT_BYTES_MAX, RemoteError, as_line
@@ -22,7 +24,7 @@ class Refused(Exception):
 
 def say(text=""):
     """Prints text, in which a host's words may stand."""
-    print(printable(text), flush=True)
+    command_line.say(printable(text))
 
 
 def probe(host, names=()):

@@ -158,20 +158,22 @@ class Client:
 
         A trader first cancels its orders: for CANCEL_S at most the exchange is waited for. `left_open` names those that
         are still open then. Lost parts are left out: nobody is there to be asked again."""
-        self.left_open = self._cancel()
+        self._cancel()
         return text_of(self._command(GG))
 
     def _cancel(self):
-        """Has a trader cancel its orders. Returns a line for each that is still open after CANCEL_S."""
+        """Has a trader cancel its orders. Keeps a line for each that is still open, after CANCEL_S at the latest."""
         end = time.monotonic() + CANCEL_S
         while True:
             try:
                 self.set("leave")
-                return ""
+                self.left_open = ""
+                return
             except Refused as refusal:
                 lines = [line for line in refusal.reason.splitlines() if line.startswith("order ")]
+                self.left_open = "\n".join(lines)
                 if not lines or time.monotonic() > end:
-                    return "\n".join(lines)
+                    return
             time.sleep(CANCEL_S / 30)
 
     def set(self, word):

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 
-from command_line import printable
+from command_line import printable, say
 
 AT_ONCE = 16                                # processes; the other HOSTs wait
 LOOK_SECONDS = 0.5                          # the table's time goes on, an interruption is noticed
@@ -99,7 +99,7 @@ def _run(command, name, writing, orders):
     try:
         code = command(name)
     except KeyboardInterrupt:
-        print("interrupted; what runs on the machine goes on", file=sys.stderr)
+        say("interrupted; what runs on the machine goes on", sys.stderr)
         code = INTERRUPTED
     sys.exit(code)
 
@@ -147,7 +147,7 @@ def run(names, command, *, one_by_one=False, tell_all=True, as_json=False):
 
     def show(member, stream, line):
         if not in_place and not (as_json and stream is sys.stdout):
-            print(f"{member.name}: {line}", file=stream, flush=True)
+            say(f"{member.name}: {line}", stream)
 
     # A handler that raises would do so anywhere, in the middle of a fork even.
     orders = []
@@ -166,7 +166,7 @@ def run(names, command, *, one_by_one=False, tell_all=True, as_json=False):
         table.draw(whole=True)
     _tell(members, table, in_place, tell_all, as_json)
     bad = [member for member in members if member.state != DONE]
-    print(f"{len(members) - len(bad)} of {len(members)} done", file=sys.stderr if as_json else sys.stdout)
+    say(f"{len(members) - len(bad)} of {len(members)} done", sys.stderr if as_json else sys.stdout)
     return INTERRUPTED if orders else min(len(bad), FAILED_MAX)
 
 
@@ -205,14 +205,14 @@ def _end_all(members, selector, orders):
 
 def _tell(members, table, in_place, tell_all, as_json):
     if as_json:
-        print(json.dumps({member.name: _json_of(member) for member in members}, indent=2))
+        say(json.dumps({member.name: _json_of(member) for member in members}, indent=2))
     for member in members if in_place else []:
         if member.state == FAILED or tell_all:
             for stream, line in member.said:
-                print(f"{member.name}: {line}", file=stream, flush=True)
+                say(f"{member.name}: {line}", stream)
     if not in_place and not as_json:
         for member in members:
-            print(table.line(member))
+            say(table.line(member))
 
 
 def _json_of(member):

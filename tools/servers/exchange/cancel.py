@@ -23,7 +23,7 @@ import struct
 import sys
 import time
 
-from command_line import printable, words_of
+from command_line import printable, say, words_of
 from servers.exchange import ouch, soupbintcp
 from servers.exchange.arguments import bounded, command_parser, complain
 
@@ -33,6 +33,7 @@ ORDER = re.compile(r"\border (\d+)(?: (?:is|stays) (?:open|cancelled)[^:]*|: (?:
                    r"(buy|sell) (\d+) ([!-~]{1,8}) *at (\d+)\.(\d{4})\b")
 REDUCED = re.compile(r"\border (\d+): (?:executed: (\d+)(?:.* match (\d+))?|cancelled: (\d+) shares|(rejected): )")
 SESSION = re.compile(r"\borders [\d.:]+: logged in to session +(\S{1,10}) *,")
+KEYS = ("orders", "orders.b", "user", "passwd")       # that are read of the settings
 SIDES = {"B": "buy", "S": "sell", "T": "sell", "E": "sell"}
 
 
@@ -219,23 +220,37 @@ def fate_of(account, reference):
 
 
 def settings_of(path):
-    """Returns the words of a file of settings: those before a word that begins with # in each line."""
-    with open(path, encoding="utf-8") as file:
-        lines = [itertools.takewhile(lambda word: not word.startswith("#"), line.split()) for line in file]
-    words = dict(word.partition("=")[::2] for line in lines for word in line)
+    """Returns the words of a file of settings: those before a word that begins with # in each line. As the program
+    does, refuses a key that is given twice, and a name or password that has no room in a login."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [itertools.takewhile(lambda word: not word.startswith("#"), line.split()) for line in file]
+    except UnicodeDecodeError:
+        raise Failure(f"{path}: no text in UTF-8") from None
+    pairs = [word.partition("=")[::2] for line in lines for word in line]
+    keys = [key for key, _ in pairs]
     for key in ("orders", "user", "passwd"):
-        if key not in words:
+        if key not in keys:
             raise Failure(f"{path}: there is no {key}=")
+    if twice := [key for key in KEYS if keys.count(key) > 1]:
+        raise Failure(f"{path}: {twice[0]}= is given twice")
+    words = dict(pairs)
+    for key, most in (("user", soupbintcp.USER_BYTES), ("passwd", soupbintcp.PASSWORD_BYTES)):
+        if not re.fullmatch("[!-~]{0,%d}" % most, words[key]):
+            raise Failure(f"{path}: {key}=: not up to {most} characters of ASCII")
     return words
 
 
 def hosts_of(words):
     """Returns (host, port) of the hosts in the settings."""
-    hosts = [words[key].rpartition(":") for key in ("orders", "orders.b") if key in words]
-    for host, _, port in hosts:
-        if not host or not port.isdecimal():
-            raise Failure(f"orders=, orders.b=: '{host}:{port}' is not HOST:PORT")
-    return [(host, int(port)) for host, _, port in hosts]
+    hosts = []
+    for key in ("orders", "orders.b"):
+        if key in words:
+            host, _, port = words[key].rpartition(":")
+            if not host or not re.fullmatch("[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
+                raise Failure(f"{key}=: '{words[key]}' is not HOST:PORT")
+            hosts.append((host, int(port)))
+    return hosts
 
 
 def make_parser():
@@ -250,7 +265,8 @@ def make_parser():
 
 
 def settle(words, hosts, session_name, named, everything, timeout_s):
-    """Asks one host after another, until one has answered all. Returns what the last of them has said, or None."""
+    """Asks one host after another, until one has answered all. Returns what the last of them has said, or None. Ctrl-C
+    ends the questions."""
     account = None
     for host in hosts:
         try:
@@ -261,8 +277,11 @@ def settle(words, hosts, session_name, named, everything, timeout_s):
                 account = Account()
                 ask(session, account, named, everything)
                 return account
-        except (OSError, Failure) as error:
+        except (OSError, UnicodeError, Failure) as error:
             complain("cancel", f"{host[0]}:{host[1]}: {words_of(error)}")
+        except KeyboardInterrupt:
+            complain("cancel", "interrupted")
+            break
     return account
 
 
@@ -279,17 +298,20 @@ def main(more):
             if not ORDER.search(text):
                 raise Failure(f"{options.record}: names no order; --all is for all of the account")
             named, session_name = orders_of(text)
-    except (OSError, UnicodeDecodeError, Failure) as error:
+    except (OSError, Failure) as error:
         complain("cancel", error)
         return 2
+    except KeyboardInterrupt:
+        complain("cancel", f"interrupted: {options.record} was not read to its end, and nobody was asked")
+        return 1
     if not named and not options.all:
-        print(f"{options.record}: each order of it has ended")
+        say(f"{options.record}: each order of it has ended")
         return 0
     account = settle(words, hosts, session_name, named, options.all, options.timeout)
     fates = {reference: fate_of(account, reference) for reference in sorted(named)}
     for reference, (fate, _) in fates.items():
-        print(printable(f"order {reference}: {named[reference]}: {fate}"))
+        say(printable(f"order {reference}: {named[reference]}: {fate}"))
     is_known = account is not None and account.is_whole
     if options.all and is_known and not named:
-        print("no order of the account is open")
+        say("no order of the account is open")
     return 1 if not is_known or any(may_be_open for _, may_be_open in fates.values()) else 0
