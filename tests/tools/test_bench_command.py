@@ -1,4 +1,5 @@
 """peregrine bench: what it counts, against servers that stall, lose, refuse and close."""
+import argparse
 import contextlib
 import http.server
 import json
@@ -10,6 +11,8 @@ import threading
 import time
 
 import pytest
+
+from deploy import bench as bench_command
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE_S = 60
@@ -139,12 +142,37 @@ def test_tables_and_comparison(pages, tmp_path):
     assert "was not written by" in bench("--compare", tmp_path / "a", tmp_path / "b", status=2)
 
 
+def test_the_reason_is_said_if_nothing_is_answered():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        to = f"127.0.0.1:{nobody.getsockname()[1]}"
+    done = subprocess.run([ROOT / "tools/peregrine", "bench", "udp", to, "--duration", "0.2"], capture_output=True,
+                          text=True, timeout=PATIENCE_S)
+    assert done.returncode == 1 and "The last error: Connection refused." in done.stdout, done.stdout
+
+
+def test_a_text_of_any_letters_is_sent_as_it_stands():
+    for word, request in (("caf\u00e9", b"caf\xc3\xa9"), ("\udcff", b"\xff"), (r"\x00\\", b"\0\\")):
+        options = argparse.Namespace(protocol="udp", payload=word)
+        assert bench_command.request_of(options) == (request, 0)
+
+
 @pytest.mark.parametrize("words, status, problem", [
     (("udp",), 2, "is needed"), (("udp", "host"), 2, "'host' is no HOST:PORT"),
     (("tcp", "127.0.0.1:1"), 1, "no connection to port 1: Connection refused"),
     (("udp", "127.0.0.1:9", "--payload", "random:x"), 2, "'x' is no number of bytes"),
     (("udp", "127.0.0.1:9", "--payload", "@/no/file"), 2, "@/no/file: No such file"),
     (("udp", "127.0.0.1:9", "--payload", ""), 2, "empty request"),
+    (("udp", "127.0.0.1:9", "--payload", r"\x"), 2, r"--payload '\x': "),
+    (("udp", "127.0.0.1:9", "--payload", r"a\u20ac"), 2, r"--payload 'a\u20ac': "),
+    (("udp", "127.0.0.1:9", "--payload", "random:65508"), 2, "has 65507 bytes at most"),
+    (("udp", "127.0.0.1:9", "--payload", "@/dev/zero"), 2, "has 65507 bytes at most"),
+    (("http", "127.0.0.1:9", "--path", "/a b"), 2, "--path '/a b'"),
+    (("http", "127.0.0.1:9", "--path", ""), 2, "--path ''"),
+    (("http", "127.0.0.1:9", "--path", "/\r\nx: y"), 2, "--path '/"),
+    (("http", "127.0.0.1:9", "--method", "GE T"), 2, "--method 'GE T'"),
+    (("http", "127.0.0.1:9", "--method", ""), 2, "--method ''"),
+    (("udp", "a" * 64 + ".x:9"), 2, "a" * 64 + ".x: "),
     (("http", "127.0.0.1:9", "--payload", "random:1048576"), 2, "is longer than 1048576"),
     (("http", "127.0.0.1:9", "--method", "HEAD"), 2, "--method HEAD"),
     (("udp", "no.invalid:9"), 2, "no.invalid: "), (("ftp", "127.0.0.1:9"), 2, "'ftp'")])

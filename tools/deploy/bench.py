@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ QUANTILES = (50, 90, 99, 99.9, 99.99)
 BAR = 50                    # columns of the histogram's longest bar
 USAGE = 2
 REQUEST_BYTES_MAX = 1 << 20     # load.c's
+DATAGRAM_BYTES_MAX = 65507      # over IPv4
 NUMBER_BYTES_MAX = 8            # load.c's
 
 
@@ -27,7 +29,8 @@ def request_of(options):
     word = ("" if options.protocol == "http" else "random:64") if options.payload is None else options.payload
     if word.startswith("@"):
         try:
-            payload = pathlib.Path(word[1:]).read_bytes()
+            with open(word[1:], "rb") as file:
+                payload = file.read(REQUEST_BYTES_MAX + 1)
         except OSError as error:
             raise ValueError(f"--payload {word}: {error.strerror}") from None
     elif word.startswith("random:"):
@@ -37,24 +40,33 @@ def request_of(options):
         payload = os.urandom(int(count))
         number_bytes = min(int(count), NUMBER_BYTES_MAX)
     else:
-        payload = word.encode().decode("unicode_escape").encode("latin-1")
+        try:
+            payload = os.fsencode(word).decode("unicode_escape").encode("latin-1")
+        except UnicodeError:
+            raise ValueError(f"--payload '{word}': a \\ begins \\r, \\n, \\xNN or \\\\") from None
     if options.protocol != "http":
         if not payload:
             raise ValueError("--payload: an empty request has no answer")
+        if options.protocol == "udp" and len(payload) > DATAGRAM_BYTES_MAX:
+            raise ValueError(f"--payload: a datagram has {DATAGRAM_BYTES_MAX} bytes at most, and this {len(payload)}")
         return payload, number_bytes
-    method = options.method or ("POST" if payload else "GET")
+    method = options.method if options.method is not None else "POST" if payload else "GET"
+    if not re.fullmatch(r"[!#-'*+.^-z|~0-9A-Z-]+", method):         # RFC 9110 §5.6.2
+        raise ValueError(f"--method '{method}': no method of HTTP")
+    if not re.fullmatch(r"/[!-~]*|\*", options.path):
+        raise ValueError(f"--path '{options.path}': begins with no /, or has more than ASCII without spaces")
     if method == "HEAD":
         raise ValueError("--method HEAD: the end of its answers is not known, for they have a length and no body")
     head = f"{method} {options.path} HTTP/1.1\r\nHost: {options.to[0]}:{options.to[1]}\r\n"
-    head += f"Content-Length: {len(payload)}\r\n" if payload else ""
+    head += f"Content-Length: {len(payload)}\r\n" if payload or method not in ("GET", "DELETE", "OPTIONS") else ""
     return (head + "\r\n").encode() + payload, number_bytes
 
 
 def resolved(host):
     try:
         return socket.getaddrinfo(host, None, socket.AF_INET)[0][4][0]
-    except OSError as error:
-        raise ValueError(f"{host}: {error.strerror}") from None
+    except (OSError, UnicodeError) as error:
+        raise ValueError(f"{host}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def measure(options):
@@ -126,6 +138,8 @@ def show(result):
         print(f"  The rate was not held: {result['waiting']:,} requests that were due had not left at the end.")
     if result["kernel_stamped"] < result["answered"]:
         print(f"  {result['answered'] - result['kernel_stamped']:,} answers had no stamp of the kernel.")
+    if result["failed"]:
+        print(f"  The last error: {result['error']}.")
     for line in bars(result):
         print(line)
 
