@@ -1,4 +1,5 @@
 """tools/peregrine: a message about wrong arguments quotes the argument, and comes before any action."""
+import os
 import re
 import resource
 import stat
@@ -21,6 +22,7 @@ GOOD = b"feed=h:1 submit=h:2 user=u passwd=p n=9 m=3 key=12345678 "
      "control.port=x"),
     (("status", "host", "--config", "FILE", "--address", "a..b"), b"key=12345678", "'a..b'"),
     (("record", "host", "--regions", "4096"), b"", "ADDRESS,BYTES"), (("record", "host", "--regions", "a"), b"", "'a'"),
+    (("record", "host", "--regions=-1,4096"), b"", "'-1,4096'"),
     (("check", ""), b"", "''"), (("check", "--", "-oProxyCommand=id"), b"", "'-oProxyCommand=id' is no host"),
     (("fly", "host", "--wait", "nan"), b"", "'nan'"), (("fly", "host", "--wait", "-1"), b"", "'-1'"),
     (("gg", "host", "--dry-run"), b"", "--config"),
@@ -82,6 +84,16 @@ def test_a_key_makes_the_file_if_there_is_none_and_keeps_its_last_line(tmp_path)
     assert peregrine("key", path).returncode == 0 and settings.load(path).keys() == {"key"}
     path.write_text("user=me")
     assert peregrine("key", path).returncode == 0 and settings.load(path).keys() == {"user", "key"}
+
+
+def test_a_key_goes_to_no_device_and_leaves_its_mode(tmp_path):
+    """As root it would make /dev/null useless to everybody else."""
+    path = tmp_path / "device"
+    os.mkfifo(path, 0o644)
+    with open(path, "r+b", buffering=0):
+        done = peregrine("key", path)
+    assert done.returncode == 1 and f"{path}: is no file" in done.stderr
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
 def test_words_are_split_as_the_kernel_splits_them():

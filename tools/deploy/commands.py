@@ -61,6 +61,8 @@ def image_bytes(*images):
 
 def make_key(path):
     """Adds a fresh key to a configuration, which nobody else may read from then on."""
+    if path.exists() and not path.is_file():            # readable by you alone, a device serves nobody else
+        raise Refused(f"{path}: is no file")
     if path.exists() and "key" in settings.read(path):
         raise Refused(f"{path}: there is a key= already")
     bytes_before = path.stat().st_size if path.exists() else None
