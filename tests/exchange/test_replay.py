@@ -178,10 +178,23 @@ def test_a_file_may_have_a_name_that_is_no_text(tmp_path):
     (file_of(QUEUE), ("prt=1",), 2, '"prt": there is no such key in the program trade'),
     (file_of(QUEUE), ("--latency", "3"), 2, "'3' is no time from 0s to 1s with its unit, as in 50us"),
     (file_of(QUEUE), ("--speed", "fast"), 2, "'fast' is not a number"),
-    (file_of(QUEUE), ("--file", "nothing.conf"), 2, "nothing.conf: No such file or directory")])
+    (file_of(QUEUE), ("--file", "nothing.conf"), 2, "nothing.conf: No such file or directory"),
+], ids=["empty", "no-recording", "cut-itch", "cut-gzip", "cut-pcap", "other-group", "nothing-recorded", "key",
+        "latency", "speed", "no-settings"])
 def test_each_mistake_has_a_line_of_its_own(tmp_path, content, words, status, said):
+    (tmp_path / "out.json").write_text("yesterday's")
     found, text, _ = run(tmp_path, content, "symbols=AAAA", *words)
     assert found == status and said in text and "Traceback" not in text, text
+    assert (tmp_path / "out.json").read_text() == "yesterday's" and {"out.html", "out.json.part"}.isdisjoint(
+        path.name for path in tmp_path.iterdir())
+
+
+def test_a_full_disk_is_said_and_takes_no_earlier_result_away(tmp_path):
+    (tmp_path / "out.json").write_text("yesterday's")
+    (tmp_path / "out.json.part").symlink_to("/dev/full")
+    status, said, _ = run(tmp_path, file_of(QUEUE), "symbols=AAAA", *BUYS.split())
+    assert status == 1 and f"{tmp_path}/out.json: No space left" in said, said
+    assert (tmp_path / "out.json").read_text() == "yesterday's"
 
 
 def test_the_page_builds_the_strategy_that_is_there():

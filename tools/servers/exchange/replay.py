@@ -186,6 +186,30 @@ class Progress:
             print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
 
 
+class Failure(Exception):
+    """The day was not played. The status is ours."""
+
+    def __init__(self, text, status):
+        super().__init__(text)
+        self.status = status
+
+
+@contextlib.contextmanager
+def replaced(path):
+    """Yields a file that takes the place of `path` at the end. If that does not come, the old one stays."""
+    part = f"{path}.part"
+    try:
+        with open(part, "w", encoding="utf-8", errors="backslashreplace") as file:
+            yield file
+        os.replace(part, path)
+    except OSError as error:
+        error.filename = error.filename or path         # none if a write has failed
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+
+
 @contextlib.contextmanager
 def unpacked(path):
     """Yields the file, by way of gzip if that has packed it, or may have. Raises OSError, also if gzip fails."""
@@ -246,16 +270,18 @@ def main(words):
     head = {"file": options.recording, "fills": options.fills, "latency_ns": options.latency,
             "settings": [word for word in options.words if word.partition("=")[0] not in SECRETS]}
     try:
-        with open(f"{options.out}.json", "w", encoding="utf-8") as out:
+        with replaced(f"{options.out}.json") as out:
             result = Result(out, head)
             status = play(options, result)
             if not result.end:
-                complain("replay", f"{'' if status == 2 else options.recording + ': '}"
-                                   f"{result.failure or f'the program has failed: {options.out}.log'}")
-                return status if status > 0 else 1
+                raise Failure(f"{'' if status == 2 else options.recording + ': '}"
+                              f"{result.failure or f'the program has failed: {options.out}.log'}", max(status, 1))
             shown = result.finish()
-        with open(f"{options.out}.html", "w", encoding="utf-8", errors="backslashreplace") as page:
-            page.write(replay_page.render({**head, **shown}))
+            with replaced(f"{options.out}.html") as page:
+                page.write(replay_page.render({**head, **shown}))
+    except Failure as failure:
+        complain("replay", failure)
+        return failure.status
     except OSError as error:
         complain("replay", error)
         return 1
