@@ -95,8 +95,8 @@ uint64_t book_doubts(void);
 /* Returns true between the feed's messages "start of market hours" and "end of market hours". */
 static inline bool book_market_is_open(void);
 
-/* Forgets all orders, locates and states, a slice a call; operational halts only if a session begins, as a snapshot says
- * nothing about them. Returns true when all is forgotten; until then no message may be taken. */
+/* Forgets all orders, locates and states, a slice a call; operational halts only if a session begins, as a snapshot has
+ * none. Returns true when all is forgotten; until then no message may be taken. */
 bool book_clear_slice(bool begins_session);
 
 /* Sets the books that are in doubt aside, a slice a call, and forgets their orders. Returns true when all are

@@ -84,9 +84,24 @@ static void watch_snapshot(uint64_t now_ns)
     } else if (trade.ahead_since_ns == 0) {
         trade.ahead_since_ns = now_ns;
     } else if (now_ns - trade.ahead_since_ns >= trade_settings.feed_timeout_ns) {
-        trade.counters.drop_snapshot++;
+        snapshot_drop("the feed does not reach it");
         mold_hold();
     }
+}
+
+static bool no_session_may_follow(void) { return mold_has_ended() && trade_settings.session[0] != '\0'; }
+
+/* Returns what ends a trouble, for the log; "": it may end by itself. */
+static const char *cure_of(bool of_feed)
+{
+    ASSERT(of_feed || !ouch_is_sure());
+    if (!of_feed)
+        return "; nothing is ordered until the program is started again";
+    if (no_session_may_follow())
+        return ", and feed.session= lets no other one be joined";
+    return mold_is_lost() || book_doubts() == trade_all_symbols()
+               ? snapshot_is_missed() ? ", and nothing heals that: snapshot= is not set" : ""
+               : "";
 }
 
 NOT_HOT void feed_watch(uint64_t now_ns)
@@ -96,8 +111,11 @@ NOT_HOT void feed_watch(uint64_t now_ns)
     trade.feed_heard = heard_ns > trade.caught_up_ns && now_ns - heard_ns < trade_settings.feed_timeout_ns;
     watch_lines(now_ns);
     watch_snapshot(now_ns);
+    trade.switches.stuck = no_session_may_follow() || snapshot_is_missed() || !ouch_is_sure();
     const char *trouble = NULL;
-    if (heard_ns != 0)
+    if (heard_ns == 0)
+        trouble = now_ns - trade.began_ns >= trade_settings.feed_timeout_ns ? "the feed has not been heard" : NULL;
+    else
         trouble = mold_has_ended()                 ? "the feed's session has ended"
                   : trade.renews                   ? "the feed's session is another one"
                   : trade.doubted                  ? "a message contradicts the books, and a snapshot is awaited"
@@ -111,7 +129,7 @@ NOT_HOT void feed_watch(uint64_t now_ns)
         trouble = ouch_contradiction();
     if (trouble == trade.trouble)
         return;
-    log_line("trade: %s", trouble != NULL ? trouble : "the feed is current");
+    log_line("trade: %s%s", trouble != NULL ? trouble : "the feed is current", trouble != NULL ? cure_of(of_feed) : "");
     trade.trouble = trouble;
     trade.counters.feed_losses += of_feed;
     trade.cancel_all |= trouble != NULL && trade_settings.cancel_on_loss;

@@ -37,10 +37,11 @@ enum {
         X(COUNT, line_losses), X(COUNT, snapshots), X(COUNT, doubts), X(COUNT, repeated), X(COUNT, stops_loss),        \
         X(COUNT, stops_rejects), X(DROP_FRAME, drop_stranger), X(DROP_FRAME, drop_source),                             \
         X(DROP_FRAME, drop_snapshot), X(DROP_FRAME, drop_kept_full)
-/* The first four are 0 or 1; profit and loss of the day in units of 0.0001, one of them 0. */
+/* The first five are 0 or 1. `stuck`: nothing but a restart, or the feed's next session, heals what keeps orders back.
+ * Profit and loss of the day in units of 0.0001, one of them 0. */
 #define TRADE_SWITCHES(X)                                                                                              \
-    X(LEVEL, stopped), X(LEVEL, feed_current), X(LEVEL, session_ready), X(LEVEL, market_open), X(LEVEL, profit),       \
-        X(LEVEL, loss)
+    X(LEVEL, stopped), X(LEVEL, feed_current), X(LEVEL, session_ready), X(LEVEL, market_open), X(LEVEL, stuck),        \
+        X(LEVEL, profit), X(LEVEL, loss)
 /* The reasons of rehearsal.refused_program. `unarmed`: no session, or orders are held back. `feed`: the feed is not
  * current, or messages wait. `book`: no symbol has a price, or no book has room. `order`: a limit refused the order, or
  * the order could not leave. */
@@ -194,6 +195,10 @@ bool snapshot_is_due(uint64_t now_ns);
 void snapshot_poll(uint64_t now_ns);
 /* Keeps a message of the feed whose book is being rebuilt. */
 void snapshot_keep(struct bytes message);
+/* Counts and logs a snapshot that has not helped: another one is loaded. */
+void snapshot_drop(const char *why);
+/* Returns true if books are wrong or the feed has a gap, and no snapshot server is set: nothing heals that. */
+bool snapshot_is_missed(void);
 /* Says which session of the feed is joined. */
 void snapshot_watch_session(uint64_t now_ns);
 /* Says which books have come into doubt, and cancels their orders. Holds the feed when all have. */

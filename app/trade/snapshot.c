@@ -42,14 +42,30 @@ void snapshot_keep(struct bytes message)
     memcpy(k->data, message.data, message.count);
 }
 
-/* Ends the rebuilding of the books that are set aside. */
+void snapshot_drop(const char *why)
+{
+    ASSERT(trade_settings.snapshot.address != 0);
+    trade.counters.drop_snapshot++;
+    log_line("trade: the snapshot does not help, and is loaded again: %s", why);
+}
+
+bool snapshot_is_missed(void)
+{
+    return trade_settings.snapshot.address == 0 && !trade.renews && (mold_is_lost() || book_doubts() != 0);
+}
+
+/* Ends the rebuilding of the books that are set aside. Some may be in doubt again. */
 static void heal_end(bool is_whole)
 {
+    const uint64_t before = book_doubts();
     ASSERT(trade.heals);
     trade.snapshot.wanted = trade.heals = false;
     trade.heals_from = 0;
-    trade.counters.snapshots += is_whole;
     book_take_back(is_whole);
+    if (is_whole && book_doubts() == before)
+        snapshot_drop("messages contradict its books, or find them full");
+    else
+        trade.counters.snapshots += is_whole;
 }
 
 /* Takes the messages of the feed that were kept, once the feed has reached the snapshot. A number that the feed does
@@ -60,7 +76,7 @@ static void heal_more(uint64_t now_ns)
     if (mold_next_number() < trade.heals_from) {
         if (now_ns - trade.heals_since_ns < trade_settings.feed_timeout_ns)
             return;
-        trade.counters.drop_snapshot++;
+        snapshot_drop("the feed does not reach it");
         trade.heals_from = 0;
         return;
     }
@@ -83,11 +99,9 @@ static void done(struct bytes message, uint64_t now_ns)
     trade.snapshot.wanted = false;
     if (message.count != sizeof *end
         || !soup_read_number((struct bytes){ end->sequence, sizeof end->sequence }, &number)) {
-        trade.counters.drop_snapshot++;
+        snapshot_drop("its end is malformed");
     } else if (trade.heals && number < kept.first) {
-        trade.counters.drop_snapshot++;
-        log_line("trade: the snapshot ends %llu messages before those that are kept; a later one is loaded",
-                 (unsigned long long)(kept.first - number));
+        snapshot_drop("it ends before the messages that are kept begin");
     } else if (trade.heals) {
         trade.heals_from = number;
         trade.heals_since_ns = now_ns;
@@ -107,7 +121,7 @@ void snapshot_take(uint64_t now_ns)
     snapshot_watch_session(now_ns);
     while ((event = link_next(&trade.snapshot, &message, now_ns)) != SOUP_NOTHING) {
         if (event == SOUP_NEW_SESSION && trade.snapshot.wanted) { /* the first message is missing */
-            trade.counters.drop_snapshot++;
+            snapshot_drop("it does not begin with its first message");
             trade.snapshot.wanted = false;
         }
         if (event != SOUP_MESSAGE || !trade.snapshot.wanted)
@@ -152,9 +166,10 @@ void snapshot_watch_books(void)
     const uint64_t doubts = book_doubts(), before = trade.doubts_said;
     for (uint32_t i = 0; i < trade_settings.symbol_count; i++)
         if ((doubts ^ before) & BIT(i))
-            log_line("trade: %.8s: %s", (const char *)trade_settings.symbols[i],
+            log_line("trade: %.8s: %s%s", (const char *)trade_settings.symbols[i],
                      doubts & BIT(i) ? "a message contradicts its book, or finds it full: it is not traded"
-                                     : "its book is whole");
+                                     : "its book is whole",
+                     doubts & BIT(i) && snapshot_is_missed() ? ", and nothing heals it: snapshot= is not set" : "");
     trade.doubts_said = doubts;
     trade.dirty |= before & ~doubts;
     trade.counters.doubts += (doubts & ~before) != 0;
@@ -173,6 +188,8 @@ void snapshot_poll(uint64_t now_ns)
     ASSERT(trade.heals || !link->wanted || mold_is_lost());
     if (link->wanted && link->connection < 0 && link->since_ns != 0)
         link->wanted = false; /* the connection broke: what it brought is not whole */
+    if (trade.heals && kept.full && !link->wanted && !mold_is_lost())
+        snapshot_drop("more messages have come since it was asked for than are kept");
     if (trade.heals && (mold_is_lost() || (kept.full && !link->wanted)))
         heal_end(false);
     if (trade.heals_from != 0)

@@ -9,6 +9,7 @@
 #include "app/trade/book.h"
 #include "app/trade/parts.h"
 #include "app/trade/trade.h"
+#include "base/log.h"
 #include "base/time.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/random.h"
@@ -26,17 +27,19 @@ enum {
     MESSAGES_MAX = 1 << 19,
     MESSAGE_BYTES_MAX = 40,
     LIVE_MAX = 400,
+    FILL_MAX = 4200,
     FLOOD = 100000,
     FLOOD_EACH = 30,
 };
 #define STEP_NS  (100 * NS_PER_US)
 #define LATER_NS (20 * NS_PER_MS) /* a second load's, which begins a second after the first */
-static const char words[] = "feed.a=0.0.0.0:5001 feed.b=0.0.0.0:5002 rerequest=10.0.2.2:5003 snapshot=10.0.2.2:5004 "
-                            "orders=10.0.2.2:5005 user=USER passwd=PW symbols=AAAA,BB orders.max=4096 "
-                            "feed.timeout=300ms";
+#define WORDS                                                                                                          \
+    "feed.a=0.0.0.0:5001 feed.b=0.0.0.0:5002 orders=10.0.2.2:5005 user=USER passwd=PW symbols=AAAA,BB "                \
+    "feed.timeout=300ms "
+#define SERVERS "rerequest=10.0.2.2:5003 snapshot=10.0.2.2:5004 "
 
 static const struct day {
-    const char *name;
+    const char *name, *words;     /* words: settings besides WORDS; NULL: SERVERS */
     uint32_t rate;                /* messages a step, of which each is a datagram */
     uint32_t lost[2];             /* datagrams of a line, in percent, while the trouble lasts */
     uint32_t unanswered;          /* requests, in percent */
@@ -103,12 +106,12 @@ static void publish(void)
     }
 }
 
-/* Sends messages in a datagram to a port; of none: a heartbeat. */
+/* Sends messages in a datagram to a port; of none: a heartbeat; 0xffff: the session's end. */
 static void send(uint16_t from_port, uint16_t port, const char *session, uint64_t number, uint32_t count)
 {
     uint8_t packet[MOLD_DATAGRAM_BYTES_MAX];
     uint32_t bytes = mold_head(packet, session, number, (uint16_t)count);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; count != 0xffff && i < count; i++)
         bytes += mold_block(packet + bytes, messages[number + i].data, messages[number + i].bytes);
     fake_datagram(EXCHANGE, from_port, port, packet, bytes);
 }
@@ -148,7 +151,7 @@ static uint32_t write_message(uint8_t *out, uint64_t number)
 /* Gives a snapshot, with the orders that stood `lag` messages ago. */
 static void serve_snapshot(void)
 {
-    static uint8_t packet[LIVE_MAX * (MESSAGE_BYTES_MAX + SOUP_HEAD_BYTES) + 1024];
+    static uint8_t packet[(LIVE_MAX + FILL_MAX) * (MESSAGE_BYTES_MAX + SOUP_HEAD_BYTES) + 1024];
     const int id = fake_to(SNAPSHOT);
     const uint64_t lag = now_ns - began_ns < day->lag_ns ? day->lag : 0;
     if (id < 0 || fake.connections[id].sent_bytes == 0) {
@@ -308,6 +311,8 @@ static const struct day days[] = {
 static void start(void)
 {
     static struct settings settings;
+    char words[512];
+    snprintf(words, sizeof words, WORDS "%s", day->words != NULL ? day->words : SERVERS "orders.max=4096");
     service_settings_begin(&settings, program.name, program.settings, NULL);
     settings_add(&settings, "test", words, strlen(words));
     assert_true(settings_finish(&settings));
@@ -363,5 +368,182 @@ TEST(bad_days_are_counted_and_heal)
                 fail_msg("%s: %s has not risen", day->name, day->counts[i]);
         if (day->not != NULL && counter(day->not ) != 0)
             fail_msg("%s: %s has risen", day->name, day->not );
+    }
+}
+
+/* ---- doubts ---- */
+
+static uint64_t log_at; /* the end of the lines that were read */
+
+/* Returns how many lines of the log have a text since the last call. */
+static uint32_t lines_with(const char *text)
+{
+    char line[LOG_LINE_BYTES_MAX + 1] = "";
+    uint32_t count = 0;
+    while (log_read(&log_at, line) > 0)
+        count += strstr(line, text) != NULL;
+    return count;
+}
+
+static void step_for(uint64_t ns)
+{
+    for (const uint64_t end_ns = now_ns + ns; now_ns < end_ns;)
+        step();
+}
+
+/* Publishes messages that no line brings: more than the store holds. */
+static void lose_more_than_the_store(void)
+{
+    for (uint32_t i = 0; i < 2 * MOLD_STORE_COUNT; i++)
+        publish();
+}
+
+/* Sends a message of a stock that no directory message has named: any book may be wrong. */
+static void contradict_all(void)
+{
+    struct message *m = begin_message();
+    m->bytes = (uint8_t)itch_reduce(m->data, ITCH_DELETE, LOCATE + 20, 1, 0);
+    send_on_lines(next - 1, 1);
+}
+
+/* Sends orders of AAAA at as many prices. Their references are the messages' numbers, which are even. */
+static uint64_t filled[FILL_MAX];
+static void fill(uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        while (locate_of(next) != LOCATE)
+            publish(), send_on_lines(next - 1, 1);
+        struct message *m = begin_message();
+        filled[i] = next - 1;
+        m->bytes = (uint8_t)itch_add(m->data, LOCATE, next - 1, 'B', 100, PRICE - 50000 - 100 * i);
+        send_on_lines(next - 1, 1);
+        if (i % 16 == 0)
+            turn(STEP_NS);
+    }
+}
+
+static void fill_levels(void) { fill(FILL_MAX); }
+static void fill_orders(void) { fill(1200); }
+
+static void empty(void)
+{
+    for (uint32_t i = 0; i < FILL_MAX && filled[i] != 0; i++) {
+        struct message *m = begin_message();
+        m->bytes = (uint8_t)itch_reduce(m->data, ITCH_DELETE, LOCATE, filled[i], 0);
+        messages[filled[i]].deleted_by = next - 1;
+        send_on_lines(next - 1, 1);
+        if (i % 16 == 0)
+            turn(STEP_NS);
+    }
+}
+
+static void end_session(void) { send(9, 5001, MOLD_TEST_SESSION, next, 0xffff); }
+
+/* Sends a response about an order that was never sent, once the session is ready. */
+static void contradict_orders(void)
+{
+    uint8_t m[80], packet[128];
+    const int id = fake_to(5005);
+    fake_connected(id);
+    step_for(2 * NS_PER_MS);
+    fake_data(id, packet, soup_accepted(packet, "S1", 1));
+    fake_data(id, packet, soup_packet(packet, 'S', m, ouch_response(m, 'Q', 1, 13)));
+    fake_data(id, packet, soup_packet(packet, 'H', NULL, 0));
+    step_for(2 * OUCH_QUIET_NS);
+    fake_data(id, packet, soup_packet(packet, 'S', m, ouch_executed(m, 7, 100, PRICE, 1)));
+}
+
+/* The states of doubt: who brings them about, what the log says once, and what heals them. */
+static const struct doubt {
+    struct day day;
+    const char *said;   /* in the log */
+    void (*mend)(void); /* the market does this; NULL: nothing */
+    bool heals;         /* by itself, or after the mend; else pool.trade_stuck is 1 */
+    bool others_trade;  /* BB's book is whole meanwhile */
+} doubts[] = {
+    { .day = { .name = "a gap, no server",
+               .words = "gap.wait=1ms",
+               .begin = lose_more_than_the_store,
+               .counts = { "mold.lost", "mold.drop_store_full" } },
+      .said = "a gap of the feed cannot be filled, and nothing heals that: snapshot= is not set" },
+    { .day = { .name = "a gap, a snapshot server",
+               .words = "snapshot=10.0.2.2:5004",
+               .begin = lose_more_than_the_store,
+               .counts = { "mold.lost", "trade.snapshots" } },
+      .said = "trade: a gap of the feed cannot be filled",
+      .heals = true },
+    { .day = { .name = "a symbol, no server", .words = "", .begin = contradict, .counts = { "trade.doubts" } },
+      .said = "AAAA    : a message contradicts its book, or finds it full: it is not traded, and nothing heals it: "
+              "snapshot= is not set",
+      .others_trade = true },
+    { .day = { .name = "a symbol, a snapshot server", .begin = contradict, .counts = { "trade.snapshots" } },
+      .said = "AAAA    : a message contradicts its book",
+      .heals = true },
+    { .day = { .name = "all books, no server", .words = "", .begin = contradict_all, .counts = { "book.drop_locate" } },
+      .said = "a message contradicts the books, or finds them full, and nothing heals that: snapshot= is not set" },
+    { .day = { .name = "all books, a snapshot server",
+               .begin = contradict_all,
+               .counts = { "book.drop_locate", "mold.holds" } },
+      .said = "a message contradicts the books, and a snapshot is awaited",
+      .heals = true },
+    { .day = { .name = "too many levels, no server",
+               .words = "",
+               .begin = fill_levels,
+               .counts = { "book.drop_levels_full" } },
+      .said = "AAAA    : a message contradicts its book, or finds it full: it is not traded, and nothing heals it",
+      .mend = empty,
+      .others_trade = true },
+    { .day = { .name = "too many levels",
+               .begin = fill_levels,
+               .words = SERVERS,
+               .counts = { "book.drop_levels_full", "trade.drop_snapshot", "trade.snapshots" } },
+      .said = "the snapshot does not help, and is loaded again: messages contradict its books, or find them full",
+      .mend = empty,
+      .heals = true,
+      .others_trade = true },
+    { .day = { .name = "too many orders",
+               .begin = fill_orders,
+               .words = SERVERS "orders.max=1024",
+               .counts = { "book.drop_orders_full", "trade.snapshots" } },
+      .said = "AAAA    : a message contradicts its book, or finds it full",
+      .mend = empty,
+      .heals = true },
+    { .day = { .name = "an end of the only session", .words = SERVERS "feed.session=TODAY", .begin = end_session },
+      .said = "the feed's session has ended, and feed.session= lets no other one be joined" },
+    { .day = { .name = "a response", .begin = contradict_orders, .counts = { "ouch.drop_unknown_reference" } },
+      .said = "a response names an order that was never sent; nothing is ordered until the program is started again" },
+};
+
+TEST(doubts_heal_or_are_said_once_with_what_would_heal_them)
+{
+    for (const struct doubt *d = doubts; d < doubts + ARRAY_COUNT(doubts); d++) {
+        struct day today = d->day;
+        today.rate = 1;
+        day = &today;
+        memset(filled, 0, sizeof filled);
+        start();
+        send_on_lines(1, FIRST - 1);
+        step_for(200 * NS_PER_MS);
+        assert_true(has_healed() && counter("pool.trade_stuck") == 0);
+        log_at = log_end();
+        began_ns = now_ns;
+        day->begin();
+        step_for(1500 * NS_PER_MS);
+        assert_int_equal(counter("pool.trade_stuck"), !d->heals);
+        if (d->others_trade)
+            assert_true(mold_is_current() && book_doubts() == 1);
+        if (d->mend != NULL)
+            d->mend();
+        step_for(d->mend != NULL ? 5 * NS_PER_S : NS_PER_S);
+        for (int i = 0; i < 100 && !has_healed(); i++)
+            step();
+        const bool is_whole = has_healed() && ouch_is_sure() && !mold_has_ended();
+        const uint32_t lines = lines_with(d->said);
+        if (is_whole != d->heals || counter("pool.trade_stuck") != !d->heals || lines == 0 || (!d->heals && lines != 1))
+            fail_msg("%s: whole %u, stuck %u, said %u times", day->name, is_whole,
+                     (unsigned)counter("pool.trade_stuck"), lines);
+        for (size_t i = 0; i < ARRAY_COUNT(day->counts) && day->counts[i] != NULL; i++)
+            if (counter(day->counts[i]) == 0)
+                fail_msg("%s: %s has not risen", day->name, day->counts[i]);
     }
 }

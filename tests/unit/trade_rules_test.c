@@ -854,7 +854,8 @@ static struct message *publish(struct message x)
 }
 
 static uint32_t middle[SYMBOLS];
-static uint64_t offered; /* the latest reference of an offer */
+static uint32_t shaken, shaken_moves; /* a symbol whose book is contradicted, and the moves that it makes then */
+static uint64_t offered;              /* the latest reference of an offer */
 
 /* Publishes a change of a symbol's book. */
 static void publish_order(uint32_t symbol)
@@ -899,6 +900,12 @@ static void publish_state(uint32_t symbol)
 static void move_market(void)
 {
     const uint64_t from = next;
+    if (shaken_moves > 0 && shaken_moves-- > 0) { /* while its book is rebuilt */
+        if (chance(20))
+            publish((struct message){ .kind = HALT, .symbol = shaken, .state = market.of[shaken].halted ? 'T' : 'H' });
+        else if (chance(60))
+            publish((struct message){ .kind = PRINT, .symbol = shaken, .price = middle[shaken] });
+    }
     if (!market.open && chance(5))
         publish((struct message){ .kind = EVENT, .state = 'Q' });
     for (uint32_t i = 0; i < SYMBOLS; i++)
@@ -920,7 +927,10 @@ static void move_market(void)
             publish((struct message){
                 .kind = BREAK, .symbol = symbol, .other = market.of[symbol].latest[at % TRADES_KEPT].match });
             seen[SEEN_print_broken]++;
-        } else if (dice == 992) {
+        } else if (dice == 992 || (dice >= 986 && dice < 992 && day.has_snapshot)) {
+            shaken = symbol;
+            shaken_moves = 4;
+            middle[symbol] = (uint32_t)((uint64_t)middle[symbol] * (90 + random_below(21)) / 100);
             publish((struct message){ .kind = NONSENSE, .symbol = symbol, .reference = 4711000000 });
             seen[SEEN_contradicted]++;
         } else if (dice == 993 && chance(30)) {
