@@ -131,6 +131,9 @@ TEST(multiboot2_tag_that_is_too_short_or_too_long_is_refused)
         store_le32(mbi + 8 + 4, sizes[i]);
         assert_false(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
     }
+    mbi_typical();
+    store_le32(mbi + 8 + 4, (uint32_t)mbi_bytes - 8 + 1); /* a byte more than there is */
+    assert_false(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
     for (uint32_t type = 1; type < 20; type++) /* each kind of tag with an empty body */
         parse_tag(type, "", 0);
 }

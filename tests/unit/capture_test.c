@@ -365,7 +365,7 @@ static void write_file(void)
     uint8_t block[PCAPNG_BLOCK_BYTES_MAX];
     size_t bytes;
     file_bytes = 0;
-    while ((bytes = pcapng_next(&position, end, block)) != 0) {
+    while (memset(block, 0xee, sizeof block) && (bytes = pcapng_next(&position, end, block)) != 0) {
         assert_true(bytes <= sizeof block && file_bytes + bytes <= sizeof file);
         memcpy(file + file_bytes, block, bytes);
         file_bytes += bytes;
@@ -418,6 +418,8 @@ static void assert_packet(size_t index, uint8_t seed, uint32_t bytes, uint64_t t
     assert_int_equal(load_le32(block + 24), bytes);
     assert_memory_equal(block + 28, data, kept);
     size_t options = 28 + ((kept + 3u) & ~3u);
+    for (size_t i = 28 + kept; i < options; i++)
+        assert_int_equal(block[i], 0);
     const uint8_t *option = option_of(block, options, 2, &option_bytes);
     assert_non_null(option);
     assert_int_equal(option_bytes, 4);
@@ -458,6 +460,24 @@ TEST(a_file_has_its_head_and_a_packet_for_each_frame)
     assert_packet(2, 1, 61, log_wall_origin_ns + 1010, 1, "ipv4.rx_drop_short");
     assert_packet(3, 2, 1000, log_wall_origin_ns + 1020, 2, NULL);
     assert_null(block_of(4));
+}
+
+TEST(the_longest_block_fills_its_bound)
+{
+    static const struct counter longest = { "a_name_of_32_bytes_without_a_nul", COUNTER_DROP_FRAME };
+    static uint64_t value;
+    static const struct counter_group path_of_63 = {
+        "a.prefix.of.31.bytes.with.a.dot", "", &longest, &value, 1, NULL, 0
+    };
+    uint8_t block[PCAPNG_BLOCK_BYTES_MAX];
+    struct frame frame;
+    uint64_t position = 1;
+    begin(CAPTURE_BYTES_MAX, false);
+    capture_watch(&path_of_63);
+    borrow(&frame, NETDEV_FRAME_BYTES_MAX, 1);
+    value++;
+    device->ops->rx_release(device, &frame);
+    assert_int_equal(pcapng_next(&position, 1, block), PCAPNG_BLOCK_BYTES_MAX);
 }
 
 TEST(a_file_that_is_read_while_frames_come_leaves_out_the_overwritten)

@@ -14,8 +14,8 @@ enum { PAUSE_US = 300000, PIECE_BYTES = 4 };
 volatile uint64_t watchdog_beats;
 
 static _Thread_local bool is_worker;
-static bool writing, has_fired; /* `writing`: the worker stands still within a write */
-static uint32_t failed;         /* the worker that has trapped; 0: none */
+static bool writing, has_fired, is_silent; /* `writing`: the worker stands still within a write */
+static uint32_t failed;                    /* the worker that has trapped; 0: none */
 static unsigned spin_count;
 static char written[1000];
 static size_t written_bytes;
@@ -33,7 +33,8 @@ const struct worker_failure *workers_failed(void)
 void clock_spin_us(uint32_t us)
 {
     spin_count++;
-    usleep(us);
+    if (!is_silent)
+        usleep(us);
 }
 
 /* Takes a few bytes. The host stops the worker before the write returns. */
@@ -64,7 +65,7 @@ BEFORE_ALL() { console_add(console_write); }
 
 BEFORE_EACH()
 {
-    writing = has_fired = false;
+    writing = has_fired = is_silent = false;
     failed = spin_count = 0;
     written_bytes = 0;
     memset(written, 0, sizeof written);
@@ -103,6 +104,13 @@ TEST(worker_that_writes_is_waited_for_if_another_has_trapped)
         usleep(100);
     expect_each_line_once();
     pthread_join(thread, NULL);
+}
+
+TEST(worker_that_stays_silent_is_waited_for_a_second)
+{
+    is_silent = true;
+    expect_each_line_once();
+    assert_int_equal(spin_count, 1000000 / 10);
 }
 
 TEST(worker_that_has_trapped_is_not_waited_for)

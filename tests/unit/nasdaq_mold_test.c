@@ -380,6 +380,42 @@ TEST(full_store_drops_and_the_rest_is_requested)
     assert_int_equal(sequence, 3 + MOLD_STORE_COUNT);
 }
 
+/* Stores what comes while the book waits for a snapshot: the oldest gives way, and none older is taken. */
+TEST(full_store_keeps_the_newest_while_a_snapshot_is_awaited)
+{
+    send(MOLD_A, 1, 1);
+    mold_hold();
+    for (uint64_t i = 2; i <= 2 + MOLD_STORE_COUNT; i++)
+        send(MOLD_A, i, 1);
+    assert_int_equal(mold_counters.drop_store_full, 1);
+    send(MOLD_B, 2, 1);
+    send(MOLD_B, 3, 1);
+    assert_int_equal(mold_counters.drop_store_full, 2);
+    assert_int_equal(mold_counters.duplicates, 1);
+    assert_int_equal(mold_counters.stored, 1 + MOLD_STORE_COUNT);
+    mold_resume(3, now_ns);
+    taken = 2;
+    drain(mold_advance());
+    assert_int_equal(taken, 2 + MOLD_STORE_COUNT);
+    assert_true(mold_is_current());
+}
+
+TEST(numbers_and_gaps_are_taken_up_to_their_bounds)
+{
+    const uint64_t most = UINT64_C(1) << 62;
+    for (uint64_t more = 0; more < 2; more++) {
+        mold_init(WAIT_NS, TIMEOUT_NS, NULL);
+        send(MOLD_A, 1, 0);
+        send(MOLD_A, 1 + MOLD_GAP_MAX + more, 0);
+        assert_int_equal(mold_is_lost(), more);
+        assert_int_equal(mold_missing(), MOLD_GAP_MAX + more);
+        send(MOLD_A, most + more, 0);
+        assert_int_equal(mold_counters.drop_sequence, more);
+        assert_int_equal(mold_counters.heartbeats, 3 - more);
+        assert_int_equal(mold_missing(), more ? MOLD_GAP_MAX + 1 : most - 1);
+    }
+}
+
 /* Two lines that lose and reorder 5 %, and a server that answers: each message comes once, in order. */
 TEST(random_loss_and_reorder_change_nothing)
 {

@@ -16,7 +16,7 @@ static bool counts;
 static uint32_t left_us; /* until the count has run out */
 static bool out;         /* the PIT's output */
 static bool reads_status;
-static unsigned nmi_count, foreign_count;
+static unsigned nmi_count, foreign_count, spun_us;
 
 bool apic_present(void) { return true; }
 uint32_t apic_id(void) { return APIC; }
@@ -56,7 +56,11 @@ static void time_passes(uint32_t us)
         left_us -= us;
 }
 
-void clock_spin_us(uint32_t us) { time_passes(us); }
+void clock_spin_us(uint32_t us)
+{
+    spun_us += us;
+    time_passes(us);
+}
 
 static void pit_written(uint16_t port, uint32_t bytes, uint32_t value)
 {
@@ -91,7 +95,7 @@ BEFORE_EACH()
     in_use = counts = out = false;
     armed_count = 0;
     wired_pin = WIRED_PIN;
-    stop_us = nmi_count = foreign_count = bytes_written = 0;
+    stop_us = spun_us = nmi_count = foreign_count = bytes_written = 0;
     fake_ports_reset(0);
     fake_ports_written = pit_written;
     fake_ports_read = pit_read;
@@ -131,6 +135,7 @@ TEST(timer_that_leads_nowhere_is_left_alone)
 {
     wired_pin = 9;
     assert_false(nmi_timer_start());
+    assert_int_equal(spun_us, 2 * TRIAL_WAIT_US);
     assert_true(ioapic_page[IOAPIC_IOWIN / 4] & BIT(IOAPIC_MASKED_BIT));
     assert_false(nmi_timer_has_fired());
 }

@@ -335,18 +335,6 @@ TEST(no_answer_reaches_across_a_lost_feed)
     assert_int_equal(stream_merger_counters.gaps, 1);
 }
 
-TEST(a_feed_that_ends_is_connected_again)
-{
-    play("n=6 m=823");
-    digits("111");
-    fake_ended(feed_id());
-    turn(0);
-    assert_int_equal(input_stream_counters.streams_ended, 1);
-    assert_int_equal(session_counters.left, 1);
-    assert_int_equal(fake.connect_count, 3);
-    assert_string_equal(sent(feed_id()), "");
-}
-
 TEST(a_status_other_than_200_is_reported_and_its_body_is_no_stream)
 {
     start_with("n=6 m=823");

@@ -340,7 +340,7 @@ TEST(malformed_values_are_refused)
         "dhcp.send=53:03 dhcp.send=61:00, dhcp.send=61:00,12 mtu=575 mtu=1501 rto.min=0 rto.min=61 "
         "net.timeout=-1 net.timeout= net.timeout=1.2.3 net.timeout=1h net.timeout=ms net.timeout=1. "
         "net.timeout=1000000001 deadline=1.0000000001 key= key=1234567 key=0x00112233445566 "
-        "key=0x001122334455667 key=0x00112233445566zz "
+        "key=0x001122334455667 key=0x0011223344556677889 key=0x00112233445566zz "
         "key=12345678901234567890123456789012345678901234567890123456789012345 control.port=0 "
         "control.port=65536 http.port= http.port=65536 http.port=-1 wait= wait=poll log=10.0.2.2 test.trap= "
         "test.trap=12345678901234567890123456789012 test.resets= test.resets=acpi, acpi_rsdp=0 "
@@ -379,6 +379,8 @@ TEST(a_key_in_hexadecimal_is_decoded)
     assert_true(parse(GAME "key=0x00112233445566fF"));
     assert_int_equal(service_settings.key_bytes, 8);
     assert_memory_equal(service_settings.key, "\x00\x11\x22\x33\x44\x55\x66\xff", 8);
+    assert_true(parse(GAME "key=0123456789012345678901234567890123456789012345678901234567890123"));
+    assert_int_equal(service_settings.key_bytes, 64);
 }
 
 TEST(network_words_that_need_each_other_are_checked)

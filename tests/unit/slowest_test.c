@@ -82,23 +82,24 @@ TEST(an_old_way_is_forgotten_though_none_is_slower)
 
 TEST(ways_are_lines_with_the_turn_before_and_what_rose_meanwhile)
 {
-    static uint64_t values[] = { 5, 2 }, *const kicks = &values[0], *const resends = &values[1];
-    static const struct counter table[] = { { "virtio_net.tx_kicks", COUNTER_COUNT },
-                                            { "tcp.tx_resends", COUNTER_COUNT } };
+    static uint64_t values[] = { 5, 2, 9 }, *const kicks = &values[0], *const resends = &values[1];
+    static const struct counter table[] = { { "virtio_net.rx_kicks", COUNTER_COUNT },
+                                            { "tcp.tx_resends", COUNTER_COUNT },
+                                            { "gve.state_exits", COUNTER_COUNT } };
     static const struct counter_group group = { "", "", table, values, ARRAY_COUNT(table), NULL, 0 };
     static struct stats_copy copy;
     char line[STATS_LINE_BYTES_MAX];
     stats_add_counters(&group);
     slow_init();
-    assert_int_equal(stats_line(2, line, sizeof line), 0);
+    assert_int_equal(stats_line(3, line, sizeof line), 0);
     stats_set_ways("a_ns b_ns c_ns");
-    assert_int_equal(stats_line(2, line, sizeof line), 0); /* none is kept */
+    assert_int_equal(stats_line(3, line, sizeof line), 0); /* none is kept */
     ++*kicks;
     slow_turn();
     trace_work(TRACE_WORK_TABLES);
     trace_work(TRACE_WORK_PAGE);
     trace_turn(777);
-    *kicks += 3, ++*resends;
+    *kicks += 3, ++*resends, ++values[2];
     log_clock_ns = 12 * NS_PER_S + 3456789;
     slow_note(5000, (const uint64_t[]){ 1000, 0, UINT64_MAX }, log_clock_ns);
     trace_turn(778);
@@ -111,16 +112,16 @@ TEST(ways_are_lines_with_the_turn_before_and_what_rose_meanwhile)
     static const char *const expected[] = {
         "slow.columns at_s total_ns a_ns b_ns c_ns turn_ns work resends exits\n",
         "slow.01 12.003456 6000 0 0 0 778 - 0 0\n",
-        "slow.02 12.003456 5000 1000 0 4294967295 777 tables+page 1 3\n",
+        "slow.02 12.003456 5000 1000 0 4294967295 777 tables+page 1 4\n",
         "",
     };
     for (size_t i = 0; i < ARRAY_COUNT(expected); i++) {
         line[0] = '\0';
-        stats_copy_line(&copy, 2 + i, line, sizeof line);
+        stats_copy_line(&copy, 3 + i, line, sizeof line);
         assert_string_equal(line, expected[i]);
     }
-    stats_line(2, line, sizeof line);
-    assert_int_equal(stats_line(6, line, sizeof line), 0);
     stats_line(3, line, sizeof line);
+    assert_int_equal(stats_line(7, line, sizeof line), 0);
+    stats_line(4, line, sizeof line);
     assert_string_equal(line, "slow.01 12.003456 7000 0 0 0 778 - 0 0\n");
 }

@@ -189,6 +189,23 @@ TEST(metrics_are_grouped)
     assert_int_equal(types, 1 + 1 + 1 + 2 + 3 + 2); /* build, latency, drops, levels, counts, labels */
 }
 
+/* Moves the texts of the first piece byte by byte. The piece ends when a text of the longest might not fit any more. */
+TEST(piece_is_as_long_as_any_text_fits)
+{
+    enum { CHUNK_FRAME_BYTES = 6 + 2 + 5, FULL_BYTES = TRANSPORT_MESSAGE_BYTES_MAX - CHUNK_FRAME_BYTES };
+    static char facts[2][60];
+    size_t least = SIZE_MAX;
+    stats_add_fact("one", facts[0]);
+    stats_add_fact("two", facts[1]);
+    for (size_t i = 0; i < 2 * (sizeof facts[0] - 1); i++) {
+        facts[i % 2][i / 2] = 'x';
+        const char *response = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"),
+                   *body = strstr(response, "\r\n\r\n") + 4;
+        least = min_size(least, (size_t)(body - response) + strtoul(body, NULL, 16));
+    }
+    assert_int_equal(least, FULL_BYTES - METRICS_TEXT_BYTES_MAX + 1);
+}
+
 TEST(http_1_0_gets_no_chunks)
 {
     const char *response = ask("GET / HTTP/1.0\r\n\r\n");
