@@ -1,29 +1,17 @@
 /* Multicast reception: groups, and what timelines of tests/wire/igmp do not say of IGMP: filters, bad messages. Time is
  * virtual. The sequence of the messages that the stack sends is compared as text: tests/lib/igmp_packet.h. */
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/bytes.h"
-#include "net/stack_state.h"
-#include "net/tcp/sockets.h"
 #include "tests/lib/igmp_packet.h"
-#include "tests/lib/netdev_memory.h"
-#include "tests/lib/packet.h"
-#include "tests/lib/stack_create.h"
-#include "tests/lib/test.h"
+#include "tests/lib/stack_fixture.h"
 
-enum { ADDRESS = 0x0a000001, QUERIER = 0x0a0000fe, SENDER = 0x0a000007, PORT = 4000 };
+enum { QUERIER = 0x0a0000fe, SENDER = NEIGHBOUR, PORT = 4000 };
 #define G1          UINT32_C(0xef010101) /* 239.1.1.1 */
 #define G2          UINT32_C(0xef010102)
 #define STRANGE     UINT32_C(0xef010105)
 #define ALL_SYSTEMS UINT32_C(0xe0000001)
-#define S           UINT64_C(1000000000)
 
-static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, their_mac[6] = { 2, 0, 0, 0, 0, 9 };
-static struct netdev_memory device;
 static struct netdev_ops ops;
-static struct net_stack *stack;
-static uint64_t now_ns;
 
 /* The filter's table, as the stack gave it last. */
 static struct {
@@ -41,35 +29,19 @@ static void groups_set(struct netdev *netdev, const uint8_t (*groups)[6], uint32
 
 static void begin_at(uint32_t address, uint16_t mtu_bytes)
 {
-    struct net_config config = {
-        .capacity = { 8, 2, 8, 8, 64, 65536, 65536, 0 },
-        .device = &device.device,
-        .address = address,
-        .mask = 0xffffff00,
-        .gateway = QUERIER,
-        .mtu_bytes = mtu_bytes,
-    };
+    struct net_config config = stack_config(address, MASK, QUERIER);
+    config.mtu_bytes = mtu_bytes;
     memcpy(config.gateway_mac, their_mac, 6);
-    tcp_policy_default(&config.policy);
-    netdev_memory_init(&device, our_mac, false);
     device.device.point_to_point = true; /* no ARP */
     ops = *device.device.ops;
     ops.groups_set = groups_set;
     device.device.ops = &ops;
     memset(&filter, 0, sizeof filter);
-    now_ns = 1000 * S;
-    stack = stack_create(&config, now_ns, NULL);
-    assert_non_null(stack);
+    stack_begin(config);
     assert_true(udp_bind(&stack->ip, PORT));
 }
 
 BEFORE_EACH() { begin_at(ADDRESS, 0); }
-AFTER_EACH()
-{
-    net_stack_check(stack);
-    igmp_check(&stack->ip);
-    free(stack);
-}
 
 #define COUNTED(name) (stack->ip.counters.name)
 
@@ -78,16 +50,15 @@ AFTER_EACH()
 /* Appends what the stack has sent to a list of texts, each with a `;`. Other frames than IGMP's are left out. */
 static void sent_append(char *list, size_t list_bytes)
 {
-    static uint8_t frame[NETDEV_FRAME_BYTES_MAX];
-    for (uint32_t bytes; (bytes = netdev_memory_take(&device, frame)) != 0;) {
+    for (uint32_t bytes; (bytes = frame_take()) != 0;) {
         char text[400];
-        if (load_be16(frame + 12) != ETHERNET_TYPE_IPV4 || frame[14 + 9] != IPV4_PROTOCOL_IGMP)
+        if (load_be16(sent + 12) != ETHERNET_TYPE_IPV4 || sent[14 + 9] != IPV4_PROTOCOL_IGMP)
             continue;
-        uint32_t destination = load_be32(frame + 14 + 16);
+        uint32_t destination = load_be32(sent + 14 + 16);
         const uint8_t mac[6] = { 1, 0, 0x5e, destination >> 16 & 0x7f, destination >> 8 & 0xff, destination & 0xff };
-        assert_memory_equal(frame, mac, 6);
-        assert_memory_equal(frame + 6, our_mac, 6);
-        const char *fault = igmp_packet_text(frame + 14, bytes - 14, stack->ip.interface.address, text, sizeof text);
+        assert_memory_equal(sent, mac, 6);
+        assert_memory_equal(sent + 6, our_mac, 6);
+        const char *fault = igmp_packet_text(sent + 14, bytes - 14, stack->ip.interface.address, text, sizeof text);
         if (fault != NULL)
             fail_msg("%s: %s", fault, text);
         size_t at = strlen(list);
@@ -126,7 +97,7 @@ static void join(uint32_t group)
 
 /* ---- Messages to the stack ---- */
 
-static void frame_give(const uint8_t to[6], const uint8_t *packet, size_t bytes)
+static void packet_give(const uint8_t to[6], const uint8_t *packet, size_t bytes)
 {
     uint8_t frame[NETDEV_FRAME_BYTES_MAX];
     packet_ethernet(frame, to, their_mac, ETHERNET_TYPE_IPV4);
@@ -139,7 +110,7 @@ static void frame_give(const uint8_t to[6], const uint8_t *packet, size_t bytes)
 static void group_frame_give(uint32_t group, const uint8_t *packet, size_t bytes)
 {
     const uint8_t mac[6] = { 1, 0, 0x5e, group >> 16 & 0x7f, group >> 8 & 0xff, group & 0xff };
-    frame_give(mac, packet, bytes);
+    packet_give(mac, packet, bytes);
 }
 
 static void message_give(struct igmp_packet message)
@@ -151,18 +122,13 @@ static void message_give(struct igmp_packet message)
     if (message.destination >> 28 == 0xe)
         group_frame_give(message.destination, packet, bytes);
     else
-        frame_give(our_mac, packet, bytes);
+        packet_give(our_mac, packet, bytes);
 }
 
 static struct igmp_packet query(int version, uint32_t group, uint8_t max_response)
 {
-    return (struct igmp_packet){
-        .type = IGMP_QUERY,
-        .version = version,
-        .group = group,
-        .max_response = max_response,
-        .destination = group != 0 ? group : ALL_SYSTEMS,
-    };
+    const uint32_t to = group != 0 ? group : ALL_SYSTEMS;
+    return (struct igmp_packet){ 0, to, IGMP_QUERY, max_response, .group = group, .version = version };
 }
 
 static struct igmp_packet source_query(uint32_t group, uint32_t first, uint32_t count)
@@ -186,7 +152,7 @@ static void datagram_give_to(const uint8_t mac[6], uint32_t destination, uint16_
     store_be16(udp, 5000);
     store_be16(udp + 2, port);
     store_be16(udp + 4, sizeof udp);
-    frame_give(mac, packet, packet_around(packet, IPV4_PROTOCOL_UDP, SENDER, destination, udp, sizeof udp));
+    packet_give(mac, packet, packet_around(packet, IPV4_PROTOCOL_UDP, SENDER, destination, udp, sizeof udp));
 }
 
 static void datagram_give(uint32_t group)
@@ -310,14 +276,14 @@ TEST(groups_get_no_answer)
     join(G1);
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
         for (int unicast = 0; unicast < 2; unicast++) {
-            uint8_t packet[100], frame[NETDEV_FRAME_BYTES_MAX];
+            uint8_t packet[100];
             uint32_t bytes = packet_around(packet, rows[i].protocol, SENDER, G1, rows[i].payload, rows[i].bytes);
             if (unicast)
-                frame_give(our_mac, packet, bytes);
+                packet_give(our_mac, packet, bytes);
             else
                 group_frame_give(G1, packet, bytes);
             net_idle(stack, now_ns);
-            assert_int_equal(netdev_memory_take(&device, frame), 0);
+            assert_int_equal(frame_take(), 0);
         }
     assert_int_equal(COUNTED(icmp_rx_drop_broadcast), 2);
     assert_int_equal(COUNTED(udp_rx_drop_no_port), 2);

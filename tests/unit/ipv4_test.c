@@ -1,103 +1,27 @@
 /* IPv4 and its neighbours: fragments, echoes, routes, ARP. */
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/lib/stack_fixture.h"
 
-#include "base/bytes.h"
-#include "net/ip/arp_wire.h"
-#include "net/ip/checksum.h"
-#include "net/stack_state.h"
-#include "net/tcp/sockets.h"
-#include "tests/lib/netdev_memory.h"
-#include "tests/lib/packet.h"
-#include "tests/lib/stack_create.h"
-#include "tests/lib/test.h"
+enum { GATEWAY = 0x0a0000fe, FAR = 0xc6336401 };
 
-enum { ADDRESS = 0x0a000001, GATEWAY = 0x0a0000fe, NEIGHBOUR = 0x0a000007, FAR = 0xc6336401 };
-static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, their_mac[6] = { 2, 0, 0, 0, 0, 9 };
-static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
-#define S UINT64_C(1000000000)
-
-static struct netdev_memory device;
-static struct net_stack *stack;
-static uint64_t now_ns;
 static const uint8_t *begin_gateway_mac;
-static const uint8_t *tags; /* stand before the type of each frame that is given */
-static uint32_t tags_bytes;
 static uint16_t begin_mtu_bytes;
 
 static void begin_at(uint32_t address, uint32_t mask, uint32_t gateway)
 {
-    struct net_config config = {
-        .capacity = { 8, 2, 8, 8, 64, 65536, 65536, 0 },
-        .device = &device.device,
-        .address = address,
-        .mask = mask,
-        .gateway = gateway,
-    };
+    struct net_config config = stack_config(address, mask, gateway);
     if (begin_gateway_mac != NULL)
         memcpy(config.gateway_mac, begin_gateway_mac, 6);
-    tcp_policy_default(&config.policy);
-    netdev_memory_init(&device, our_mac, false);
-    tags_bytes = 0;
     if (begin_mtu_bytes != 0)
         device.device.mtu_bytes = begin_mtu_bytes;
-    now_ns = 1000 * S;
-    stack = stack_create(&config, now_ns, NULL);
-    assert_non_null(stack);
+    stack_begin(config);
 }
 
-BEFORE_EACH() { begin_at(ADDRESS, 0xffffff00, GATEWAY); }
-AFTER_EACH()
-{
-    net_stack_check(stack);
-    free(stack);
-}
-
-static void turn(void)
-{
-    net_input(stack, now_ns);
-    net_idle(stack, now_ns);
-}
-
-static void time_pass(uint64_t ns)
-{
-    now_ns += ns;
-    turn();
-}
-
-static void frame_give_from(const uint8_t from[6], const uint8_t to[6], uint16_t type, const void *payload,
-                            uint32_t bytes)
-{
-    uint8_t frame[1514 + 12];
-    packet_ethernet(frame, to, from, type);
-    if (tags_bytes != 0)
-        memcpy(frame + 12, tags, tags_bytes);
-    store_be16(frame + 12 + tags_bytes, type);
-    memcpy(frame + 14 + tags_bytes, payload, bytes);
-    assert_true(netdev_memory_feed(&device, frame, 14 + tags_bytes + bytes, false));
-    turn();
-}
-
-static void frame_give(const uint8_t to[6], uint16_t type, const void *payload, uint32_t bytes)
-{
-    frame_give_from(their_mac, to, type, payload, bytes);
-}
-
-static uint8_t sent[NETDEV_FRAME_BYTES_MAX]; /* the stack's frame that was taken last */
-
-static void drain(void)
-{
-    while (netdev_memory_take(&device, sent) != 0) {
-    }
-}
+BEFORE_EACH() { begin_at(ADDRESS, MASK, GATEWAY); }
 
 /* Takes the next ARP packet that the stack sent; NULL: none. */
 static const struct arp_wire *arp_taken(void)
 {
-    while (netdev_memory_take(&device, sent) != 0)
-        if (load_be16(sent + 12) == ETHERNET_TYPE_ARP)
-            return (const struct arp_wire *)(sent + 14);
-    return NULL;
+    return take(ETHERNET_TYPE_ARP) ? (const struct arp_wire *)(sent + 14) : NULL;
 }
 
 /* Expects that the next ARP packet is a request for this address, sent to this MAC. */
@@ -115,15 +39,9 @@ static void expect_request(const uint8_t to[6], uint32_t target)
 /* Expects that the next frame is an IPv4 packet, sent to this MAC. */
 static void expect_packet(const uint8_t to[6])
 {
-    assert_int_not_equal(netdev_memory_take(&device, sent), 0);
+    assert_int_not_equal(frame_take(), 0);
     assert_int_equal(load_be16(sent + 12), ETHERNET_TYPE_IPV4);
     assert_memory_equal(sent, to, 6);
-}
-
-static void arp_give(uint16_t operation, uint32_t sender, uint32_t target, const uint8_t mac[6])
-{
-    struct arp_wire arp = packet_arp(operation, mac, sender, target);
-    frame_give(operation == 1 ? everyone : our_mac, ETHERNET_TYPE_ARP, &arp, sizeof arp);
 }
 
 /* Sends a datagram back to port 5000 from port 4000. */
@@ -141,7 +59,7 @@ static void datagram_give(uint32_t source, const uint8_t mac[6])
     store_be16(packet + 20, 5000);
     store_be16(packet + 22, 4000);
     store_be16(packet + 24, 9);
-    frame_give_from(mac, our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
+    frame_give(mac, our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
 }
 
 /* ---- Fragments ---- */
@@ -163,7 +81,7 @@ static void fragment_give(uint16_t id, const uint8_t *datagram, struct piece pie
     };
     ipv4_header_write((struct ipv4_wire *)packet, &output, piece.bytes);
     memcpy(packet + 20, datagram + piece.offset, piece.bytes);
-    frame_give(our_mac, ETHERNET_TYPE_IPV4, packet, 20 + piece.bytes);
+    frame_give(their_mac, our_mac, ETHERNET_TYPE_IPV4, packet, 20 + piece.bytes);
 }
 
 static uint8_t datagram[65536 + 2048]; /* 65535 bytes at most, and room for fragments beyond */
@@ -354,9 +272,9 @@ TEST(expired_datagram_is_quoted)
     fragment_give(7, datagram, (struct piece){ 24, 100, false }, 17);
     time_pass(31 * S);
     arp_give(2, NEIGHBOUR, ADDRESS, their_mac); /* now the report can leave */
-    size_t bytes = netdev_memory_take(&device, sent);
+    size_t bytes = frame_take();
     while (bytes == 14 + sizeof(struct arp_wire))
-        bytes = netdev_memory_take(&device, sent);
+        bytes = frame_take();
     assert_int_equal(bytes, 14 + 20 + 8 + 20 + 16);
     assert_int_equal(sent[34], ICMP_TIME_EXCEEDED);
     assert_memory_equal(sent + 34 + 8 + 20, datagram, 16);
@@ -365,7 +283,7 @@ TEST(expired_datagram_is_quoted)
 static void begin_over_a_narrow_device(void)
 {
     begin_mtu_bytes = 101;
-    begin_at(ADDRESS, 0xffffff00, GATEWAY);
+    begin_at(ADDRESS, MASK, GATEWAY);
     begin_mtu_bytes = 0;
 }
 
@@ -376,7 +294,7 @@ TEST_AFTER(begin_over_a_narrow_device, error_fits_a_narrow_device)
     drain();
     datagram_fill(80);
     fragment_give(1, datagram, (struct piece){ 0, 80, false }, 99); /* the protocol is unknown */
-    assert_int_equal(netdev_memory_take(&device, sent), 14 + 101);
+    assert_int_equal(frame_take(), 14 + 101);
     assert_int_equal(sent[34], ICMP_UNREACHABLE);
     assert_memory_equal(sent + 34 + 8 + 20, datagram, 101 - 20 - 8 - 20);
     assert_int_equal(checksum_finish(checksum_sum(0, sent + 34, 81)), 0);
@@ -389,7 +307,7 @@ TEST(error_quotes_528_bytes_after_the_header_at_most)
     drain();
     for (uint32_t bytes = 527; bytes <= 529; bytes++) {
         fragment_give(1, datagram, (struct piece){ 0, bytes, false }, 99);
-        assert_int_equal(netdev_memory_take(&device, sent), 14 + 20 + 8 + 20 + min_u32(bytes, 528));
+        assert_int_equal(frame_take(), 14 + 20 + 8 + 20 + min_u32(bytes, 528));
     }
 }
 
@@ -414,8 +332,8 @@ TEST_AFTER(begin_over_a_narrow_device, echo_of_exactly_the_mtu_leaves_in_one_pie
     for (uint32_t bytes = 81; bytes <= 82; bytes++) {
         echo_fill(bytes, 0);
         fragment_give(1, datagram, (struct piece){ 0, bytes, false }, 1);
-        assert_int_equal(netdev_memory_take(&device, sent), bytes == 81 ? 14 + 101 : 14 + 100);
-        assert_int_equal(netdev_memory_take(&device, sent), bytes == 81 ? 0 : 14 + 20 + 2);
+        assert_int_equal(frame_take(), bytes == 81 ? 14 + 101 : 14 + 100);
+        assert_int_equal(frame_take(), bytes == 81 ? 0 : 14 + 20 + 2);
     }
 }
 
@@ -430,7 +348,7 @@ TEST(echo_of_any_size_comes_back_whole)
         for (uint32_t at = 0; at < sizes[i]; at += 1480)
             fragment_give(i, datagram, (struct piece){ at, min_u32(1480, sizes[i] - at), at + 1480 < sizes[i] }, 1);
         uint32_t got = 0, end_bytes = 0, frames = 0;
-        for (; netdev_memory_take(&device, sent) != 0; frames++) {
+        for (; frame_take() != 0; frames++) {
             const struct ipv4_wire *ip = (const struct ipv4_wire *)(sent + 14);
             uint32_t offset = (load_be16(&ip->flags_offset) & IPV4_OFFSET_MASK) * 8u;
             uint32_t bytes = load_be16(&ip->total_bytes) - 20u;
@@ -461,8 +379,8 @@ TEST(echo_keeps_its_type_of_service)
     memset(packet + 20, 0, 8);
     packet[20] = ICMP_ECHO;
     store_be16(packet + 22, checksum_finish(checksum_sum(0, packet + 20, 8)));
-    frame_give(our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
-    assert_int_not_equal(netdev_memory_take(&device, sent), 0);
+    frame_give(their_mac, our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
+    assert_int_not_equal(frame_take(), 0);
     assert_int_equal(((const struct ipv4_wire *)(sent + 14))->tos, 0x14);
 }
 
@@ -524,7 +442,7 @@ TEST(packets_wait_for_the_answer)
     assert_null(arp_taken()); /* one request, not sixteen */
     arp_give(2, NEIGHBOUR, ADDRESS, their_mac);
     for (int i = 0; i < ARP_HELD_COUNT_MAX; i++) {
-        uint32_t bytes = netdev_memory_take(&device, sent);
+        uint32_t bytes = frame_take();
         assert_true(i < ARP_HELD_STRANGERS_MAX ? bytes == 14 + 20 + 8 + 1 : bytes > 14 + 40);
         assert_memory_equal(sent, their_mac, 6);
     }
@@ -621,7 +539,7 @@ TEST(neighbour_in_use_that_seems_to_move_is_asked_at_its_old_mac) { gateway_is_c
 static void begin_with_gateway_mac(const uint8_t mac[6])
 {
     begin_gateway_mac = mac;
-    begin_at(ADDRESS, 0xffffff00, GATEWAY);
+    begin_at(ADDRESS, MASK, GATEWAY);
     begin_gateway_mac = NULL;
 }
 static void begin_with_their_mac(void) { begin_with_gateway_mac(their_mac); }
@@ -718,19 +636,9 @@ TEST_AFTER(begin_with_new_mac, right_gateway_mac_stays)
     }
 }
 
-static void segment_give(struct packet_tcp segment, const uint8_t mac[6])
-{
-    uint8_t packet[40];
-    segment.destination = ADDRESS;
-    segment.source_port = 1000;
-    segment.window = 1000;
-    packet_tcp(packet, &segment);
-    frame_give_from(mac, our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
-}
-
 static void tcp_give(uint32_t source, uint8_t flags, uint16_t port, const uint8_t mac[6])
 {
-    segment_give((struct packet_tcp){ .source = source, .destination_port = port, .flags = flags }, mac);
+    segment_give(mac, source, 1000, port, flags, 0, 0);
 }
 
 /* Exchanges the network card of a neighbour with a connection while the link is down. */
@@ -740,9 +648,7 @@ TEST(neighbour_that_moves_without_a_link_is_found)
     int listener = tcp_listen(stack, 80, 1, NULL);
     arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
     tcp_give(NEIGHBOUR, TCP_SYN, 80, their_mac);
-    struct packet_tcp ack = { .source = NEIGHBOUR, .destination_port = 80, .flags = TCP_ACK, .seq = 1 };
-    ack.ack = stack->tcp.half_open[0].iss + 1;
-    segment_give(ack, their_mac);
+    segment_give(their_mac, NEIGHBOUR, 1000, 80, TCP_ACK, 1, stack->tcp.half_open[0].iss + 1);
     int id = tcp_accept(stack, listener);
     assert_true(id >= 0);
     device.device.link_up = false;
@@ -847,17 +753,17 @@ TEST(strangers_are_answered_without_arp)
         now_ns += 10000000;
         mac[5] = (uint8_t)i;
         tcp_give(0x0a000064 + i, TCP_SYN, i % 2 == 0 ? 80 : 81, mac); /* SYN,ACK and RST */
-        assert_int_equal(netdev_memory_take(&device, sent) >= 54, true);
+        assert_int_equal(frame_take() >= 54, true);
         assert_memory_equal(sent, mac, 6);
         assert_int_equal(sent[47], i % 2 == 0 ? TCP_SYN | TCP_ACK : TCP_RST | TCP_ACK);
-        assert_int_equal(netdev_memory_take(&device, sent), 0);
+        assert_int_equal(frame_take(), 0);
         assert_null(arp_known(&stack->ip, 0x0a000064 + i));
         assert_false(arp_has_failed(&stack->ip, 0x0a000064 + i));
     }
     assert_int_equal(stack->ip.counters.arp_table_full, 0);
     mac[0] |= 1; /* no answer to a group */
     tcp_give(NEIGHBOUR, TCP_SYN, 81, mac);
-    while (netdev_memory_take(&device, sent) != 0)
+    while (frame_take() != 0)
         assert_memory_not_equal(sent, mac, 6);
 }
 
@@ -891,7 +797,7 @@ static void server_is_impersonated(bool first)
     datagram_give(NEIGHBOUR, new_mac);
     datagram_send(NEIGHBOUR); /* taken for an answer, and waits too */
     expect_request(everyone, NEIGHBOUR);
-    assert_int_equal(netdev_memory_take(&device, sent), 0);
+    assert_int_equal(frame_take(), 0);
     arp_give(2, NEIGHBOUR, ADDRESS, their_mac);
     drain();
     for (int round = 0; round < 30; round++) { /* 12 minutes of forged datagrams: longer than an entry is kept */
@@ -901,7 +807,7 @@ static void server_is_impersonated(bool first)
         datagram_give(NEIGHBOUR, new_mac);
         drain();
         datagram_send(NEIGHBOUR);
-        while (netdev_memory_take(&device, sent) != 0)
+        while (frame_take() != 0)
             if (load_be16(sent + 12) == ETHERNET_TYPE_IPV4)
                 assert_memory_equal(sent, their_mac, 6);
         arp_give(2, NEIGHBOUR, ADDRESS, their_mac); /* the server answers ARP */
@@ -955,7 +861,7 @@ TEST(datagram_of_exactly_the_mtu_leaves)
     datagram_give(NEIGHBOUR, their_mac);
     drain();
     assert_true(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, data, 1472, now_ns));
-    assert_int_equal(netdev_memory_take(&device, sent), 1514);
+    assert_int_equal(frame_take(), 1514);
     assert_false(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, data, 1473, now_ns));
     assert_int_equal(stack->ip.counters.udp_tx_drop, 1);
 }
@@ -969,7 +875,7 @@ TEST(checksum_of_zero_is_written_as_ones)
         datagram_give(NEIGHBOUR, their_mac);
         drain();
         assert_true(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, data, sizeof data, now_ns));
-        assert_int_equal(netdev_memory_take(&device, sent), 14 + 20 + 8 + 2);
+        assert_int_equal(frame_take(), 14 + 20 + 8 + 2);
         memcpy(data, sent + 40, 2); /* the sum without the data: with them it is 0 */
     }
     assert_int_equal(load_be16(sent + 40), 0xffff);
@@ -1017,7 +923,7 @@ TEST(server_gets_an_entry_in_a_table_full_of_strangers)
     assert_true(tcp_connect(stack, NEIGHBOUR, 80, 0, NULL, now_ns) >= 0);
     expect_request(everyone, NEIGHBOUR);
     arp_give(2, NEIGHBOUR, ADDRESS, their_mac);
-    assert_true(netdev_memory_take(&device, sent) > 54); /* the SYN */
+    assert_true(frame_take() > 54); /* the SYN */
     assert_memory_equal(sent, their_mac, 6);
 }
 
@@ -1081,7 +987,7 @@ static uint32_t protocols_play(void)
 
     packet_around(echo, IPV4_PROTOCOL_ICMP, NEIGHBOUR, ADDRESS, request, sizeof request);
     uint64_t pings = stack->ip.counters.icmp_tx_echo_replies;
-    frame_give(our_mac, ETHERNET_TYPE_IPV4, echo, sizeof echo);
+    frame_give(their_mac, our_mac, ETHERNET_TYPE_IPV4, echo, sizeof echo);
     count += (uint32_t)(stack->ip.counters.icmp_tx_echo_replies - pings);
 
     udp_bind(&stack->ip, 4000);
@@ -1146,7 +1052,7 @@ TEST(frames_with_half_a_tag_or_too_many_are_dropped)
     assert_int_equal(stack->ip.counters.ethernet_rx_drop_type, 4);
     tags = three;
     tags_bytes = sizeof three;
-    frame_give(our_mac, ETHERNET_TYPE_IPV4, frame, 50);
+    frame_give(their_mac, our_mac, ETHERNET_TYPE_IPV4, frame, 50);
     assert_int_equal(stack->ip.counters.ethernet_rx_drop_type, 5);
 }
 
@@ -1162,7 +1068,7 @@ TEST_AFTER(begin_with_dhcp_and_a_narrow_device, dhcp_asks_over_a_narrow_device)
 {
     uint32_t payload_bytes = 0;
     time_pass(20 * S);
-    for (uint32_t bytes; (bytes = netdev_memory_take(&device, sent)) != 0;) {
+    for (uint32_t bytes; (bytes = frame_take()) != 0;) {
         const struct ipv4_wire *ipv4 = (const struct ipv4_wire *)(sent + 14);
         assert_true(bytes <= 14 + 100);
         assert_int_equal((load_be16(&ipv4->flags_offset) & IPV4_OFFSET_MASK) * 8, payload_bytes);

@@ -6,22 +6,10 @@
  * URGENT/11 (CVE-2019-12256). Fragments: ipv4_test.c. Options of every length, and changes of every byte of every kind
  * of packet: net_malformed_test.c. Such segments in an open connection: tests/wire. */
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/bytes.h"
-#include "net/stack_state.h"
-#include "tests/lib/netdev_memory.h"
-#include "tests/lib/packet.h"
-#include "tests/lib/stack_create.h"
-#include "tests/lib/test.h"
+#include "tests/lib/stack_fixture.h"
 
-enum { ADDRESS = 0x0a000001, NEIGHBOUR = 0x0a000007, UDP_PORT = 4000, TCP_PORT = 80 };
-static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, their_mac[6] = { 2, 0, 0, 0, 0, 9 };
-#define S UINT64_C(1000000000)
-
-static struct netdev_memory device;
-static struct net_stack *stack;
-static uint64_t now_ns;
+enum { UDP_PORT = 4000, TCP_PORT = 80 };
 
 /* ---- Valid frames, which the rows change ---- */
 
@@ -264,32 +252,21 @@ static uint64_t counter(const char *wanted)
 /* Gives a frame to the stack. Returns the number of frames that the stack sends. */
 static uint32_t give(const uint8_t *frame, uint32_t bytes)
 {
-    static uint8_t out[NETDEV_FRAME_BYTES_MAX];
     uint32_t count = 0;
     now_ns += S; /* so that no rate limit drops an answer */
     stack->datagram_ready = false;
     assert_true(netdev_memory_feed(&device, frame, bytes, false));
-    net_input(stack, now_ns);
-    net_idle(stack, now_ns);
+    turn();
     net_stack_check(stack);
-    while (netdev_memory_take(&device, out) != 0)
+    while (frame_take() != 0)
         count++;
     return count;
 }
 
-static void begin(void)
+BEFORE_EACH()
 {
-    struct net_config config = {
-        .capacity = { 8, 2, 8, 8, 64, 65536, 65536, 0 },
-        .device = &device.device,
-        .address = ADDRESS,
-        .mask = 0xffffff00,
-    };
     uint8_t frame[FRAME_BYTES];
-    tcp_policy_default(&config.policy);
-    netdev_memory_init(&device, our_mac, false);
-    stack = stack_create(&config, now_ns = 1000 * S, NULL);
-    assert_non_null(stack);
+    stack_begin(stack_config(ADDRESS, MASK, 0));
     assert_true(udp_bind(&stack->ip, UDP_PORT));
     assert_true(tcp_listen(stack, TCP_PORT, 4, NULL) >= 0);
     give(frame, base_frame(ARP, frame)); /* our neighbour is known from here on */
@@ -298,19 +275,16 @@ static void begin(void)
 /* Checks that valid frames are served, and that all memory is back. */
 static void check_serves(const char *after)
 {
-    static const struct row good[] = {
-        { .name = "echo", .base = ECHO },
-        { .name = "datagram", .base = DATAGRAM },
-        { .name = "ARP", .base = ARP },
-        { .name = "SYN", .base = SYN },
-    };
-    static const uint32_t answers[] = { 1, 0, 1, 1 };
+    static const struct row good[] = { { "echo", ECHO, NULL, .answers = 1 },
+                                       { "datagram", DATAGRAM, NULL, .answers = 0 },
+                                       { "ARP", ARP, NULL, .answers = 1 },
+                                       { "SYN", SYN, NULL, .answers = 1 } };
     for (size_t i = 0; i < ARRAY_COUNT(good); i++) {
         uint8_t frame[FRAME_BYTES];
         uint32_t bytes = row_frame(&good[i], frame);
         uint32_t got = give(frame, bytes);
-        if (got != answers[i])
-            fail_msg("after \"%s\": %s got %u answers, expected %u", after, good[i].name, got, answers[i]);
+        if (got != good[i].answers)
+            fail_msg("after \"%s\": %s got %u answers, expected %u", after, good[i].name, got, good[i].answers);
         if (good[i].base == DATAGRAM && (!stack->datagram_ready || stack->datagram.payload.count != 16))
             fail_msg("after \"%s\": the datagram did not arrive", after);
     }
@@ -325,7 +299,6 @@ static void check_serves(const char *after)
 
 TEST(each_row_is_counted_answered_as_allowed_and_survived)
 {
-    begin();
     check_serves("the beginning");
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         uint8_t frame[FRAME_BYTES];
@@ -339,35 +312,25 @@ TEST(each_row_is_counted_answered_as_allowed_and_survived)
             fail_msg("\"%s\": %u answers, expected %u", rows[i].name, answers, rows[i].answers);
         check_serves(rows[i].name);
     }
-    free(stack);
 }
 
 /* Expects an ICMP error that quotes the datagram with its options, and that has no options itself. */
 TEST(errors_carry_no_options)
 {
     uint8_t frame[FRAME_BYTES];
-    static uint8_t out[NETDEV_FRAME_BYTES_MAX];
-    const struct row row = {
-        .name = "record route and no protocol",
-        .base = OPTIONS,
-        .bends = { { 34, 3, { 7, 39, 4 } }, { 23, 1, { 99 } } },
-    };
-    begin();
+    const struct row row = { .base = OPTIONS, .bends = { { 34, 3, { 7, 39, 4 } }, { 23, 1, { 99 } } } };
     uint32_t bytes = row_frame(&row, frame);
     now_ns += S;
     assert_true(netdev_memory_feed(&device, frame, bytes, false));
     net_input(stack, now_ns);
-    uint32_t out_bytes = netdev_memory_take(&device, out);
-    assert_true(out_bytes >= 14 + 20 + 8 + 60 + 8);
-    assert_int_equal(out[14], 0x45);
-    assert_memory_equal(out + 14 + 20 + 8, frame + 14, 60);
-    free(stack);
+    assert_true(frame_take() >= 14 + 20 + 8 + 60 + 8);
+    assert_int_equal(sent[14], 0x45);
+    assert_memory_equal(sent + 14 + 20 + 8, frame + 14, 60);
 }
 
 /* Sends ARP from ten thousand addresses. Needed entries stay, and the table does not grow. */
 TEST(ten_thousand_arp_senders_are_survived)
 {
-    begin();
     for (uint32_t i = 0; i < 10000; i++) {
         uint8_t frame[FRAME_BYTES];
         uint32_t bytes = base_frame(ARP, frame);
@@ -378,5 +341,4 @@ TEST(ten_thousand_arp_senders_are_survived)
     uint8_t frame[FRAME_BYTES];
     give(frame, base_frame(ARP, frame));
     check_serves("ten thousand senders");
-    free(stack);
 }

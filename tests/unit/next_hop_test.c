@@ -1,46 +1,17 @@
 /* Many neighbours under connections, and a gateway that changes: ARP's table and TCP's copies of its addresses. */
-#include <stdlib.h>
-
-#include "base/bytes.h"
-#include "net/ip/arp_wire.h"
 #include "net/ip/udp_wire.h"
-#include "net/stack_state.h"
-#include "net/tcp/sockets.h"
-#include "tests/lib/netdev_memory.h"
-#include "tests/lib/packet.h"
-#include "tests/lib/stack_create.h"
-#include "tests/lib/test.h"
+#include "tests/lib/stack_fixture.h"
 
-enum { CONNECTIONS = 256, PORT = 80, PEER_PORT = 1000, ADDRESS = 0x0a000001, MASK = 0xffff0000, CLIENTS = 0x0a000100 };
-static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
-#define S UINT64_C(1000000000)
+enum { CONNECTIONS = 256, PORT = 80, PEER_PORT = 1000, WIDE_MASK = 0xffff0000, CLIENTS = 0x0a000100 };
 
-static struct netdev_memory device;
-static struct net_stack *stack;
-static uint64_t now_ns;
 static int listener;
-static uint8_t taken[NETDEV_FRAME_BYTES_MAX]; /* the latest frame that the stack sent */
 
 static void begin_at(uint32_t address)
 {
-    struct net_config config = {
-        .capacity = { .connection_count = CONNECTIONS,
-                      .listener_count = 1,
-                      .half_open_count = CONNECTIONS,
-                      .time_wait_count = 8,
-                      .segment_count = 4,
-                      .receive_bytes = 2048,
-                      .send_bytes = 2048 },
-        .device = &device.device,
-        .address = address,
-        .mask = MASK,
-    };
-    tcp_policy_default(&config.policy);
+    struct net_config config = stack_config(address, WIDE_MASK, 0);
+    config.capacity = (struct net_capacity){ CONNECTIONS, 1, CONNECTIONS, 8, 4, 2048, 2048, 0 };
     config.policy.nodelay = true;
-    netdev_memory_init(&device, our_mac, false);
-    now_ns = 1000 * S;
-    stack = stack_create(&config, now_ns, NULL);
-    assert_non_null(stack);
+    stack_begin(config);
     listener = tcp_listen(stack, PORT, CONNECTIONS, NULL);
 }
 
@@ -48,70 +19,19 @@ BEFORE_EACH() { begin_at(ADDRESS); }
 
 static void begin_with_dhcp(void) { begin_at(0); }
 
-AFTER_EACH()
+static void peer_gives(const uint8_t mac[6], uint32_t source, uint8_t flags, uint32_t seq, uint32_t ack)
 {
-    net_stack_check(stack);
-    free(stack);
-}
-
-/* Takes the stack's next frame of an EtherType into `taken`. Returns false if there is none. */
-static bool take(uint16_t type)
-{
-    while (netdev_memory_take(&device, taken) != 0)
-        if (load_be16(taken + 12) == type)
-            return true;
-    return false;
-}
-
-static void drain(void)
-{
-    while (netdev_memory_take(&device, taken) != 0) {
-    }
-}
-
-static void frame_give(const uint8_t from[6], const uint8_t to[6], uint16_t type, const void *payload, uint32_t bytes)
-{
-    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
-    packet_ethernet(frame, to, from, type);
-    memcpy(frame + 14, payload, bytes);
-    assert_true(netdev_memory_feed(&device, frame, 14 + bytes, false));
-    net_input(stack, now_ns);
-    net_idle(stack, now_ns);
-}
-
-static void arp_give(uint16_t operation, uint32_t sender, const uint8_t mac[6])
-{
-    struct arp_wire arp = packet_arp(operation, mac, sender, ADDRESS);
-    frame_give(mac, operation == ARP_OPERATION_REQUEST ? everyone : our_mac, ETHERNET_TYPE_ARP, &arp, sizeof arp);
-}
-
-static void segment_give(const uint8_t mac[6], uint32_t source, uint8_t flags, uint32_t seq, uint32_t ack)
-{
-    static const uint8_t mss[] = { 2, 4, 1460 >> 8, 1460 & 0xff };
-    uint8_t packet[sizeof(struct ipv4_wire) + sizeof(struct tcp_wire) + sizeof mss];
-    const struct packet_tcp segment = {
-        .source = source,
-        .destination = ADDRESS,
-        .source_port = PEER_PORT,
-        .destination_port = PORT,
-        .seq = seq,
-        .ack = ack,
-        .flags = flags,
-        .window = 4000,
-        .options = mss,
-        .option_bytes = (flags & TCP_SYN) != 0 ? sizeof mss : 0,
-    };
-    frame_give(mac, our_mac, ETHERNET_TYPE_IPV4, packet, packet_tcp(packet, &segment));
+    segment_give(mac, source, PEER_PORT, PORT, flags, seq, ack);
 }
 
 /* Opens a connection from `source`. Returns it. */
 static int client_opens(const uint8_t mac[6], uint32_t source)
 {
     drain();
-    segment_give(mac, source, TCP_SYN, 0, 0);
+    peer_gives(mac, source, TCP_SYN, 0, 0);
     assert_true(take(ETHERNET_TYPE_IPV4));
-    assert_memory_equal(taken, mac, 6);
-    segment_give(mac, source, TCP_ACK, 1, load_be32(taken + 14 + 20 + 4) + 1);
+    assert_memory_equal(sent, mac, 6);
+    peer_gives(mac, source, TCP_ACK, 1, load_be32(sent + 14 + 20 + 4) + 1);
     int id = tcp_accept(stack, listener);
     assert_true(id >= 0);
     return id;
@@ -123,7 +43,7 @@ static void expect_sent_to(int id, const uint8_t mac[6])
     drain();
     assert_int_equal(tcp_write(stack, id, "x", 1, now_ns), 1);
     assert_true(take(ETHERNET_TYPE_IPV4));
-    assert_memory_equal(taken, mac, 6);
+    assert_memory_equal(sent, mac, 6);
 }
 
 /* ---- Many neighbours ---- */
@@ -141,7 +61,7 @@ TEST(neighbour_under_each_connection_is_known)
     int id[CONNECTIONS];
     for (uint32_t i = 0; i < CONNECTIONS; i++) {
         mac_of_client(i, mac);
-        arp_give(ARP_OPERATION_REQUEST, CLIENTS + i, mac);
+        arp_give(ARP_OPERATION_REQUEST, CLIENTS + i, ADDRESS, mac);
         id[i] = client_opens(mac, CLIENTS + i);
         expect_sent_to(id[i], mac);
     }
@@ -173,12 +93,12 @@ TEST(clients_that_come_at_once_are_answered_without_arp)
     assert_int_equal(stack->ip.arp.held_count, 0);
     assert_int_equal(stack->ip.counters.arp_tx_drop_held_full, 0);
     mac_of_client(CLIENT_COUNT, mac);
-    arp_give(ARP_OPERATION_REQUEST, CLIENTS, mac); /* one has moved: found as any other neighbour */
+    arp_give(ARP_OPERATION_REQUEST, CLIENTS, ADDRESS, mac); /* one has moved: found as any other neighbour */
     now_ns += 2 * S;
-    arp_give(ARP_OPERATION_REQUEST, CLIENTS, mac);
+    arp_give(ARP_OPERATION_REQUEST, CLIENTS, ADDRESS, mac);
     now_ns += S;
     net_idle(stack, now_ns);
-    arp_give(ARP_OPERATION_REQUEST, CLIENTS, mac);
+    arp_give(ARP_OPERATION_REQUEST, CLIENTS, ADDRESS, mac);
     expect_sent_to(id[0], mac);
     for (uint32_t i = 0; i < CLIENT_COUNT; i++)
         tcp_abort(stack, id[i], now_ns);
@@ -191,12 +111,12 @@ TEST(strangers_evict_no_neighbour_under_a_connection)
     int id[CONNECTIONS];
     for (uint32_t i = 0; i < CONNECTIONS; i++) {
         mac_of_client(i, mac);
-        arp_give(ARP_OPERATION_REQUEST, CLIENTS + i, mac);
+        arp_give(ARP_OPERATION_REQUEST, CLIENTS + i, ADDRESS, mac);
         id[i] = client_opens(mac, CLIENTS + i);
     }
     for (uint32_t i = 0; i < 2000; i++, now_ns += S / 1000) {
         mac_of_client(CONNECTIONS + i, mac);
-        arp_give(ARP_OPERATION_REQUEST, CLIENTS + CONNECTIONS + i, mac);
+        arp_give(ARP_OPERATION_REQUEST, CLIENTS + CONNECTIONS + i, ADDRESS, mac);
         drain();
     }
     for (uint32_t i = 0; i < CONNECTIONS; i++) {
@@ -207,7 +127,7 @@ TEST(strangers_evict_no_neighbour_under_a_connection)
     }
     for (uint32_t i = 0; i < 2000; i++, now_ns += S / 1000) { /* now the entries are anybody's */
         mac_of_client(CONNECTIONS + i, mac);
-        arp_give(ARP_OPERATION_REQUEST, CLIENTS + CONNECTIONS + i, mac);
+        arp_give(ARP_OPERATION_REQUEST, CLIENTS + CONNECTIONS + i, ADDRESS, mac);
         drain();
     }
     assert_null(arp_known(&stack->ip, CLIENTS));
@@ -238,14 +158,14 @@ static void dhcp_answer(uint8_t type, uint32_t gateway, uint16_t mtu_bytes)
     enum { MESSAGE_BYTES = 300 };
     uint8_t packet[20 + 8 + MESSAGE_BYTES] = { 0 }, *message = packet + 28, *at = message + 240;
     assert_true(take(ETHERNET_TYPE_IPV4));
-    memcpy(message, taken + 14 + 28, 44); /* the transaction and our MAC address */
+    memcpy(message, sent + 14 + 28, 44); /* the transaction and our MAC address */
     message[0] = 2;
     store_be32(message + 16, ADDRESS);
     store_be32(message + 236, 0x63825363);
     at = option_put(at, 53, 1, type);
     at = option_put(at, 54, 4, SERVER);
     at = option_put(at, 51, 4, LEASE_SECONDS);
-    at = option_put(at, 1, 4, MASK);
+    at = option_put(at, 1, 4, WIDE_MASK);
     at = option_put(at, 3, 4, gateway);
     at = option_put(at, 26, 2, mtu_bytes);
     *at = 255;
@@ -268,7 +188,8 @@ static void lease_get(void)
 
 static void lease_renew(uint32_t gateway, uint16_t mtu_bytes)
 {
-    arp_give(ARP_OPERATION_REQUEST, SERVER, server_mac); /* then the request to the server need not wait for ARP */
+    arp_give(ARP_OPERATION_REQUEST, SERVER, ADDRESS,
+             server_mac); /* then the request to the server need not wait for ARP */
     drain();
     now_ns += LEASE_SECONDS / 2 * S;
     net_idle(stack, now_ns);
@@ -279,17 +200,17 @@ static void lease_renew(uint32_t gateway, uint16_t mtu_bytes)
 TEST_AFTER(begin_with_dhcp, connection_follows_the_gateway_of_a_new_lease)
 {
     lease_get();
-    arp_give(ARP_OPERATION_REPLY, GATEWAY, gateway_mac);
+    arp_give(ARP_OPERATION_REPLY, GATEWAY, ADDRESS, gateway_mac);
     int id = client_opens(gateway_mac, FAR);
     expect_sent_to(id, gateway_mac);
-    segment_give(gateway_mac, FAR, TCP_ACK, 1, stack->tcp.connections[id].snd_nxt);
+    peer_gives(gateway_mac, FAR, TCP_ACK, 1, stack->tcp.connections[id].snd_nxt);
 
     lease_renew(NEW_GATEWAY, 1500);
     assert_int_equal(stack->ip.address.gateway, NEW_GATEWAY);
     do
         assert_true(take(ETHERNET_TYPE_ARP)); /* asked at once, before a segment waits */
-    while (load_be32(&((const struct arp_wire *)(taken + 14))->target_address) != NEW_GATEWAY);
-    arp_give(ARP_OPERATION_REPLY, NEW_GATEWAY, new_gateway_mac);
+    while (load_be32(&((const struct arp_wire *)(sent + 14))->target_address) != NEW_GATEWAY);
+    arp_give(ARP_OPERATION_REPLY, NEW_GATEWAY, ADDRESS, new_gateway_mac);
     expect_sent_to(id, new_gateway_mac);
     tcp_abort(stack, id, now_ns);
 }
@@ -302,7 +223,7 @@ static uint32_t longest_packet_of(int id, size_t bytes)
     drain();
     assert_int_equal(tcp_write(stack, id, text, bytes, now_ns), bytes);
     while (take(ETHERNET_TYPE_IPV4))
-        longest = max_u32(longest, load_be16(taken + 14 + 2));
+        longest = max_u32(longest, load_be16(sent + 14 + 2));
     return longest;
 }
 
@@ -311,10 +232,10 @@ TEST_AFTER(begin_with_dhcp, connection_follows_the_mtu_of_a_new_lease)
 {
     enum { TEXT_BYTES = 1400, MTU_BYTES = 600 };
     lease_get();
-    arp_give(ARP_OPERATION_REPLY, GATEWAY, gateway_mac);
+    arp_give(ARP_OPERATION_REPLY, GATEWAY, ADDRESS, gateway_mac);
     int id = client_opens(gateway_mac, FAR);
     assert_int_equal(longest_packet_of(id, TEXT_BYTES), 40 + TEXT_BYTES);
-    segment_give(gateway_mac, FAR, TCP_ACK, 1, stack->tcp.connections[id].snd_nxt);
+    peer_gives(gateway_mac, FAR, TCP_ACK, 1, stack->tcp.connections[id].snd_nxt);
     lease_renew(GATEWAY, MTU_BYTES);
     assert_int_equal(longest_packet_of(id, TEXT_BYTES), MTU_BYTES);
     tcp_abort(stack, id, now_ns);
