@@ -32,12 +32,6 @@
 #include "tests/bench/bench_stream.h"
 #include "tests/lib/recording.h"
 
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition);
-    abort();
-}
-
 enum { COLD_BYTES = 64 << 20, WARM_UP_BURSTS = 200 };
 
 static double ns_per_cycle(void)

@@ -32,12 +32,6 @@ static struct {
     uint32_t seq, ack; /* the number that the stack expects, and its last byte sent */
 } flows[PORT_COUNT];
 
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    __builtin_printf("assertion failed: %s:%d: %s\n", file, line, condition);
-    abort();
-}
-
 /* ---- The script ---- */
 
 struct script {

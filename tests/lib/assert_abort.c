@@ -1,4 +1,4 @@
-/* The platform of the fuzz targets: a failed assertion is printed and ends the program. */
+/* The platform of programs without cmocka: a failed assertion is printed and ends the program. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -36,7 +36,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "host/library/peregrine_net.h"
 #include "tests/linux/relay.h"
 
@@ -75,12 +74,6 @@ static struct {
 };
 static struct relay relay;
 static struct end ends[2];
-
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    fprintf(stderr, "interop: %s:%d: %s\n", file, line, condition);
-    abort();
-}
 
 _Noreturn static void fail(const char *what)
 {

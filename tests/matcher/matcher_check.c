@@ -14,19 +14,12 @@
 
 #include "app/matcher/matcher.h"
 #include "app/matcher/state.h"
-#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/siphash.h"
 #include "tests/lib/random.h"
 #include "tests/lib/recording.h"
 #include "tests/matcher/oracle.h"
 #include "tests/matcher/take.h"
-
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition);
-    abort();
-}
 
 enum { TEXT_MAX = 200000, NUMBER_DIGITS_MAX = 160 };
 

@@ -14,12 +14,6 @@
 #include "base/assert.h"
 #include "tests/bench/bench_stream.h"
 
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition);
-    abort();
-}
-
 enum { RUNS = 5, WORK_MAX = 32, TURNS_MAX = 1 << 18 };
 
 static uint64_t thread_ns(void)

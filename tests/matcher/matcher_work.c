@@ -25,12 +25,6 @@
 #include "tests/bench/bench_stream.h"
 #include "tests/matcher/bound.h"
 
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition);
-    abort();
-}
-
 enum { DIGITS = 6000, TEXT_MAX = 2048, TIMER_READINGS = 1000 };
 
 static double timer_ns; /* a reading */

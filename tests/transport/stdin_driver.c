@@ -26,7 +26,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/time.h"
@@ -53,12 +52,6 @@ struct outgoing {
 static struct outgoing outgoing[TRANSPORT_CONNECTION_COUNT_MAX];
 static uint64_t speed = 1;
 static bool quitting;
-
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    fprintf(stderr, "assertion failed: %s:%d: %s\n", file, line, condition);
-    abort();
-}
 
 static uint64_t wall_ns(void)
 {

@@ -1,6 +1,6 @@
 # The matcher's check against the oracle, and the benchmarks: optimised host programs.
 MATCHER_HOST := $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/matcher/*.c) base/format.c base/siphash.c \
-	base/big.c base/vectors.c)
+	base/big.c base/vectors.c tests/lib/assert_abort.c)
 MATCHER_CHECK := $(BUILD)/host/tests/matcher/matcher_check
 MATCHER_CHECK_HOST := $(patsubst %,$(BUILD)/host/tests/matcher/%.o,matcher_check oracle) \
 	$(BUILD)/host/tests/lib/recording.o

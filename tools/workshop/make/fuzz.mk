@@ -35,7 +35,8 @@ $(FUZZ_PURE): $(BUILD)/fuzz/%: $(BUILD)/fuzz/tests/fuzz/%_fuzz.o $(FUZZ_LIB)
 	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $(filter %.o,$^) $(FUZZ_LIB) -lm
 
 define fuzz_stack
-$(BUILD)/fuzz/%-$(1): $(BUILD)/fuzz/tests/fuzz/%_stack_fuzz.o $(call transport_objects,fuzz,$(1))
+$(BUILD)/fuzz/%-$(1): $(BUILD)/fuzz/tests/fuzz/%_stack_fuzz.o $(BUILD)/fuzz/tests/lib/assert_abort.o \
+		$(call transport_objects,fuzz,$(1))
 	$$(CLANG) -fsanitize=fuzzer,address,undefined -o $$@ $$^
 endef
 $(foreach stack,$(TRANSPORT_STACKS),$(eval $(call fuzz_stack,$(stack))))

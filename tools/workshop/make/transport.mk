@@ -11,6 +11,7 @@ $(BUILD)/test/transport/%-$(1): $(BUILD)/test/tests/transport/%.o $(call transpo
 	@mkdir -p $$(@D)
 	$$(CC) $(TEST_LINK) -o $$@ $$^ -lcmocka
 $(BUILD)/test/transport/contract_test-$(1): $(BUILD)/test/tests/lib/test.o
+$(BUILD)/test/transport/stdin_driver-$(1): $(BUILD)/test/tests/lib/assert_abort.o
 endef
 $(foreach stack,$(TRANSPORT_STACKS),$(eval $(call transport_program,$(stack))))
 
