@@ -1,9 +1,5 @@
 #include "tests/bench/bench_peer.h"
 
-#include <string.h>
-
-#include "base/bytes.h"
-#include "net/tcp/wire.h"
 #include "tests/lib/packet.h"
 
 const uint8_t bench_peer_mac[6] = { 0x52, 0x54, 0x00, 0x00, 0x02, 0x01 };

@@ -15,26 +15,19 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "app/player/player.h"
 #include "app/service/control.h"
 #include "app/service/settings.h"
-#include "app/service/stats.h"
 #include "base/assert.h"
-#include "base/bytes.h"
 #include "base/cycles.h"
 #include "base/hmac.h"
 #include "base/siphash.h"
 #include "drivers/virtio/net.h"
 #include "host/platform.h"
-#include "net/ip/arp_wire.h"
-#include "net/ip/ethernet_wire.h"
 #include "net/ip/icmp_wire.h"
-#include "net/ip/ipv4_wire.h"
 #include "net/ip/udp_wire.h"
-#include "net/tcp/wire.h"
 #include "net/transport_path.h"
 #include "tests/bench/bench_peer.h"
 #include "tests/lib/packet.h"

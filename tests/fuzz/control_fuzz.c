@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "app/service/control.h"
-#include "app/service/stats.h"
-#include "base/bytes.h"
 #include "base/hmac.h"
 #include "tests/fuzz/datagrams.h"
 #include "tests/lib/fake_capture.h"

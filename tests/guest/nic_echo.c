@@ -7,20 +7,17 @@
  * command line the machine sleeps between frames, for seconds. A frame that fails to wake it comes back too late. */
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/log.h"
 #include "drivers/console/uart.h"
 #include "drivers/nic/nic.h"
 #include "kernel/cpu/apic.h"
 #include "kernel/cpu/cpu.h"
-#include "kernel/cpu/traps.h"
 #include "kernel/firmware/acpi.h"
 #include "kernel/firmware/boot_info.h"
 #include "kernel/memory/memory.h"
 #include "kernel/rescue/failure.h"
 #include "kernel/rescue/reset.h"
 #include "kernel/rescue/shutdown.h"
-#include "kernel/settings.h"
 #include "kernel/time/clock.h"
 #include "kernel/time/sleep.h"
 

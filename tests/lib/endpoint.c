@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
-#include "base/bytes.h"
 #include "net/stack_state.h"
 #include "net/tcp/sockets.h"
 #include "net/transport_path.h"

@@ -1,7 +1,6 @@
 #include "tests/lib/fake_ports.h"
 
 #include <stddef.h>
-#include <string.h>
 
 #include "base/bytes.h"
 #include "tests/lib/fake_ports/kernel/cpu/ports.h"

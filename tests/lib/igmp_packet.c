@@ -2,7 +2,6 @@
 #include "tests/lib/igmp_packet.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/bytes.h"
 #include "net/ip/checksum.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/bytes.h"
 #include "net/ip/checksum.h"
 
 static struct netdev_memory *of(struct netdev *device) { return (struct netdev_memory *)device; }

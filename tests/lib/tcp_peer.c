@@ -5,13 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/bytes.h"
-#include "net/ip/arp_wire.h"
-#include "net/ip/checksum.h"
-#include "net/ip/icmp_wire.h"
-#include "net/ip/ipv4.h"
 #include "net/stack_state.h"
-#include "net/tcp/table.h"
 #include "tests/lib/stack_create.h"
 #include "tests/lib/test.h"
 

@@ -1,7 +1,5 @@
 #include "tests/lib/virtio_model.h"
 
-#include <string.h>
-
 #include "base/bytes.h"
 #include "base/hot_section.h"
 

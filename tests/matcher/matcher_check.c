@@ -12,9 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/matcher/matcher.h"
 #include "app/matcher/state.h"
-#include "base/bytes.h"
 #include "base/siphash.h"
 #include "tests/lib/random.h"
 #include "tests/lib/recording.h"

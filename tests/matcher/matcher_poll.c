@@ -10,7 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/matcher/matcher.h"
 #include "base/assert.h"
 #include "tests/bench/bench_stream.h"
 

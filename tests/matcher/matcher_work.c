@@ -19,8 +19,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/matcher/matcher.h"
-#include "app/matcher/state.h"
 #include "base/assert.h"
 #include "tests/bench/bench_stream.h"
 #include "tests/matcher/bound.h"

@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/bytes.h"
 #include "base/time.h"
 #include "net/transport_path.h"
 #include "tests/lib/random.h"

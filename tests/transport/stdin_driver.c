@@ -26,7 +26,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "net/transport_path.h"

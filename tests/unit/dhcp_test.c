@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/bytes.h"
 #include "net/ip/dhcp.h"
 #include "tests/lib/test.h"
 

@@ -3,8 +3,6 @@
 
 #include "app/digest/chains.h"
 #include "app/digest/variants.h"
-#include "app/service/work.h"
-#include "base/bytes.h"
 #include "tests/lib/test.h"
 
 #define TURN_NS      (2 * NS_PER_MS) /* longer than real ones, for whole rounds */

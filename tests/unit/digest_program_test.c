@@ -1,7 +1,6 @@
 /* app/digest/program.c over a transport that the test plays. */
 #include "app/digest/server.h"
 #include "app/digest/settings.h"
-#include "app/program.h"
 #include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/settings.h"

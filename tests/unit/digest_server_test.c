@@ -2,13 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "app/digest/chains.h"
 #include "app/digest/connection.h"
 #include "app/digest/server.h"
 #include "app/digest/settings.h"
 #include "app/digest/variants.h"
 #include "app/service/stats.h"
-#include "base/bytes.h"
 #include "base/time.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/test.h"

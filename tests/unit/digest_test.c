@@ -4,12 +4,9 @@
 #include "app/digest/base64_ops.h"
 #include "app/digest/chains.h"
 #include "app/digest/mercha_ops.h"
-#include "app/digest/method.h"
 #include "app/digest/nabhash_ops.h"
 #include "app/digest/settings.h"
 #include "app/digest/variants.h"
-#include "base/sha256.h"
-#include "base/text.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
 

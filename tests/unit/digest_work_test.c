@@ -4,7 +4,6 @@
 
 /* Shows which jobs are out. */
 #include "app/service/work.c"
-#include "base/sha256.h"
 #include "tests/lib/random.h"
 #include "tests/unit/digest_server_test.c"
 

@@ -2,13 +2,11 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "app/program.h"
 #include "app/service/rehearsal.h"
 #include "app/service/service.h"
 #include "app/service/settings.h"
 #include "app/service/stats.h"
 #include "base/log.h"
-#include "base/time.h"
 #include "net/settings.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/test.h"

@@ -1,7 +1,6 @@
 /* net/http/body.c: each body is read whole, split at every byte, and byte by byte. */
 #include <stdlib.h>
 
-#include "base/text.h"
 #include "net/http/body.h"
 #include "tests/lib/test.h"
 
@@ -34,7 +33,7 @@ static void check(const char *text, bool chunked, uint64_t length, enum http_bod
                   size_t behind)
 {
     size_t bytes = strlen(text);
-    for (size_t cut = 0; cut <= bytes; cut++) {
+    for (size_t cut = 0; cut <= bytes; cut++)
         for (size_t run_max = 1; run_max < 8; run_max += 3) {
             char out[64] = "";
             struct http_body body = begun(chunked, length);
@@ -45,7 +44,6 @@ static void check(const char *text, bool chunked, uint64_t length, enum http_bod
             assert_string_equal(out, expected);
             assert_int_equal(bytes - taken, behind);
         }
-    }
 }
 
 TEST(bodies_are_read_in_any_pieces)

@@ -264,7 +264,7 @@ TEST(every_example_reads_the_same_in_any_pieces)
  * came. */
 TEST(every_example_cut_short_is_reported)
 {
-    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
         for (size_t cut = 0; cut < strlen(examples[i].input); cut++) {
             struct transcript *t = begin();
             feed(t, examples[i].input, cut);
@@ -277,7 +277,6 @@ TEST(every_example_cut_short_is_reported)
             if (until_close ? bad : !bad && t->in_response)
                 fail_msg("cut at %zu: %s\nactual: %s", cut, examples[i].input, t->text);
         }
-    }
 }
 
 TEST(a_nul_in_the_head_is_refused)

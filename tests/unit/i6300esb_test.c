@@ -1,9 +1,6 @@
 /* drivers/watchdog/i6300esb.c against a configuration space of one function and a page of registers. */
 #include "base/bytes.h"
-#include "drivers/pci/pci.h"
 #include "drivers/pci/spec.h"
-#include "kernel/memory/memory.h"
-#include "kernel/time/clock.h"
 #include "tests/lib/fake_ports.h"
 
 /* The state of the one watchdog starts again with each test. */

@@ -932,9 +932,8 @@ TEST(waiting_for_arp_makes_no_segments)
 {
     assert_true(tcp_connect(stack, NEIGHBOUR, 80, 0, NULL, now_ns) >= 0);
     uint64_t segments = stack->ip.counters.tcp_tx_segments;
-    for (int i = 0; i < 900; i++) {
+    for (int i = 0; i < 900; i++)
         time_pass(S / 1000);
-    }
     assert_int_equal(stack->ip.counters.tcp_tx_segments, segments);
 }
 

@@ -2,7 +2,6 @@
 #include "app/nasdaq/link.h"
 
 #include "base/log.h"
-#include "base/time.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/test.h"
 #include "tests/lib/trade_messages.h"

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/bytes.h"
-#include "net/ip/udp_wire.h"
 #include "net/stack_state.h"
 #include "tests/lib/packet.h"
 #include "tests/lib/random.h"
@@ -172,7 +170,7 @@ TEST(every_byte_changed_in_many_ways)
     for (unsigned kind = 0; kind < KINDS; kind++) {
         uint8_t good[512], changed[512];
         uint32_t bytes = valid_packet(kind, good);
-        for (uint32_t at = 0; at < bytes; at++) {
+        for (uint32_t at = 0; at < bytes; at++)
             for (unsigned v = 0; v < ARRAY_COUNT(values) + 2; v++) {
                 reopen_if_ended();
                 bytes = valid_packet(kind, good);
@@ -184,7 +182,6 @@ TEST(every_byte_changed_in_many_ways)
                 give(changed, bytes); /* with right ones */
                 drain();
             }
-        }
     }
 }
 
@@ -213,9 +210,9 @@ TEST(truncated_at_every_length)
 TEST(all_tcp_options_of_all_lengths)
 {
     open_everything();
-    for (unsigned kind = 0; kind < 256; kind++) {
-        for (unsigned length = 0; length <= 41; length++) {
-            for (unsigned place = 0; place < 2; place++) {
+    for (unsigned kind = 0; kind < 256; kind++)
+        for (unsigned length = 0; length <= 41; length++)
+            for (unsigned place = 0; place < 2; place++)
                 for (unsigned syn = 0; syn < 2; syn++) {
                     uint8_t packet[256], body[128] = { 0 };
                     struct tcp_wire *tcp = (struct tcp_wire *)body;
@@ -235,15 +232,12 @@ TEST(all_tcp_options_of_all_lengths)
                     give(packet, packet_around(packet, 6, PEER_ADDRESS, PEER_STACK_ADDRESS, body, 60));
                     drain();
                 }
-            }
-        }
-    }
 }
 
 TEST(all_ip_options_of_all_lengths)
 {
     open_everything();
-    for (unsigned kind = 0; kind < 256; kind++) {
+    for (unsigned kind = 0; kind < 256; kind++)
         for (unsigned length = 0; length <= 41; length++) {
             uint8_t packet[256], body[64] = { ICMP_ECHO };
             packet_ipv4(packet, 1, PEER_ADDRESS, PEER_STACK_ADDRESS, 40 + 8);
@@ -257,7 +251,6 @@ TEST(all_ip_options_of_all_lengths)
             packet_sum(packet, 68);
             give(packet, 68);
         }
-    }
     assert_true(p->stack->ip.counters.ipv4_rx_drop_bad_option > 0);
     assert_true(p->stack->ip.counters.ipv4_rx_drop_source_route > 0);
 }

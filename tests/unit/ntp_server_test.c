@@ -1,7 +1,6 @@
 /* app/time/server.c and rate_limit.c: the requests that get a reply, the replies, and their rate. */
 #include "app/time/rate_limit.h"
 #include "app/time/server.h"
-#include "base/bytes.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
 

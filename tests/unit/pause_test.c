@@ -5,8 +5,6 @@
  * A pause of 101 s is longer than R2 of the kernel (100 s), one of 3 h longer than any time-out of TCP. */
 #include "tests/lib/tcp_fixture.h"
 
-#include "net/ip/dhcp.h"
-#include "net/stack_state.h"
 #include "net/tcp/table.h"
 
 static const uint64_t pauses_ns[] = { 101 * S, 3 * 3600 * S };

@@ -1,7 +1,5 @@
 /* drivers/console/screen.c: VGA text and framebuffers as memory, and the screens that it refuses. */
 #include "base/bytes.h"
-#include "drivers/console/font.h"
-#include "kernel/memory/memory.h"
 #include "tests/lib/fake_ports.h"
 
 /* The state of the one screen starts again with each test. */

@@ -508,7 +508,7 @@ TEST(a_member_of_another_size_than_its_kind_is_reported)
 TEST(every_row_has_a_help_and_a_default)
 {
     begin();
-    for (size_t t = 0; t < settings.table_count; t++) {
+    for (size_t t = 0; t < settings.table_count; t++)
         for (size_t i = 0; i < settings.tables[t]->count; i++) {
             const struct setting *row = &settings.tables[t]->rows[i];
             char text[SETTINGS_VALUE_BYTES_MAX];
@@ -518,5 +518,4 @@ TEST(every_row_has_a_help_and_a_default)
             assert_non_null(row->help);
             assert_true(row->required || row->initial || row->unset);
         }
-    }
 }

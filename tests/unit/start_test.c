@@ -1,15 +1,11 @@
 /* app/service/start.c: the start of a small program on a fake platform with several cards, over a fake transport. */
 #include "app/service/start.h"
 
-#include "app/program.h"
 #include "app/service/agent.h"
 #include "app/service/service.h"
 #include "app/service/settings.h"
 #include "app/service/stats.h"
-#include "base/bytes.h"
-#include "base/time.h"
 #include "net/capture/capture.h"
-#include "net/settings.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/test.h"

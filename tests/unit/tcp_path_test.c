@@ -1,7 +1,6 @@
 /* Rules of narrow paths that no timeline of tests/wire/icmp can say: the table of paths, messages that are cut, all
  * MTUs; and a neighbour that does not answer. */
 #include "net/tcp/message.h"
-#include "net/tcp/path.h"
 #include "net/tcp/window.h"
 #include "tests/lib/tcp_fixture.h"
 

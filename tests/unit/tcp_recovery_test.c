@@ -267,7 +267,7 @@ TEST(handshake_across_a_pause_is_no_sample)
 /* Loses the k-th segment of a transfer of 12 segments, for each k, with each set of options. */
 TEST(any_one_segment_may_be_lost)
 {
-    for (int options = 0; options < 4; options++) {
+    for (int options = 0; options < 4; options++)
         for (uint32_t lost = 0; lost < 12; lost++) {
             struct offer offer = { (options & 2) ? MSS + 12 : MSS, -1, options & 1, options & 2 };
             bool have[16] = { false };
@@ -304,5 +304,4 @@ TEST(any_one_segment_may_be_lost)
             for (struct seen s; peer_take(p, &s);) {
             }
         }
-    }
 }

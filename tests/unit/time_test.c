@@ -4,7 +4,6 @@
 #include "app/service/service.h"
 #include "app/service/settings.h"
 #include "app/service/stats.h"
-#include "app/time/packet.h"
 #include "app/time/server.h"
 #include "base/log.h"
 #include "tests/lib/fake_transport.h"

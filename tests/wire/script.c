@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "net/tcp/wire.h"
 
 enum { LINES_MAX = 1000, LINE_BYTES_MAX = 400 };

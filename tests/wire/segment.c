@@ -3,13 +3,8 @@
 #include "tests/lib/packet.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#include "base/bytes.h"
-#include "net/ip/checksum.h"
 #include "net/ip/icmp_wire.h"
-#include "net/ip/ipv4_wire.h"
-#include "net/tcp/wire.h"
 
 static const char flag_letters[] = "FSRP.UEW"; /* from bit 0 */
 

@@ -11,17 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/assert.h"
-#include "base/bytes.h"
 #include "host/library/netdev_ip.h"
 #include "net/ip/arp_wire.h"
-#include "net/ip/ethernet_wire.h"
 #include "net/stack_state.h"
 #include "net/tcp/sockets.h"
-#include "tests/lib/igmp_packet.h"
 #include "tests/lib/stack_create.h"
 #include "tests/wire/igmp.h"
-#include "tests/wire/script.h"
 
 enum {
     PEER_PORT = 8080,
