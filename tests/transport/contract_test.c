@@ -103,7 +103,7 @@ static void feed_data(struct peer *p, const void *data, uint32_t bytes)
     p->seq += bytes;
 }
 
-/* Takes the next TCP segment that the stack sent into `segment`, and verifies its checksums. Returns false if there is none. */
+/* Takes the next TCP segment that the stack sent, and verifies its checksums. Returns false: there is none. */
 static bool sent(void)
 {
     uint8_t frame[1514];
@@ -229,7 +229,7 @@ static void disconnect(const struct peer *p)
     assert_int_equal(wire.pool.rx_out_count, 0);
 }
 
-/* A test may begin with a connection, which ends with the test at the latest. */
+/* Opens the connection with which a test begins, and which ends with the test at the latest. */
 static void connect_peer(void) { peer = connected(); }
 #define TEST_CONNECTED(name) TEST_AFTER(connect_peer, name)
 BEFORE_EACH() { peer.open = false; }

@@ -12,7 +12,7 @@
 static struct peer peer;
 static struct peer *const p = &peer;
 
-BEFORE_EACH() { peer_begin(p, NULL); }
+static void begin_closed(void) { peer_begin(p, NULL); }
 
 static void drain(void)
 {
@@ -142,8 +142,9 @@ static void connect_again(void)
     drain();
 }
 
-static void open_everything(void)
+BEFORE_EACH()
 {
+    begin_closed();
     p->listener = tcp_listen(p->stack, PEER_STACK_PORT, 4, NULL);
     udp_bind(&p->stack->ip, 4000);
     connect_again();
@@ -166,7 +167,6 @@ static void reopen_if_ended(void)
 TEST(every_byte_changed_in_many_ways)
 {
     static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
-    open_everything();
     for (unsigned kind = 0; kind < KINDS; kind++) {
         uint8_t good[512], changed[512];
         uint32_t bytes = valid_packet(kind, good);
@@ -187,7 +187,6 @@ TEST(every_byte_changed_in_many_ways)
 
 TEST(truncated_at_every_length)
 {
-    open_everything();
     for (unsigned kind = 0; kind < KINDS; kind++) {
         uint8_t good[512], cut[512];
         uint32_t bytes = valid_packet(kind, good);
@@ -209,7 +208,6 @@ TEST(truncated_at_every_length)
 /* Sends all kinds and lengths of TCP options, also an option that ends after its length byte. */
 TEST(all_tcp_options_of_all_lengths)
 {
-    open_everything();
     for (unsigned kind = 0; kind < 256; kind++)
         for (unsigned length = 0; length <= 41; length++)
             for (unsigned place = 0; place < 2; place++)
@@ -236,7 +234,6 @@ TEST(all_tcp_options_of_all_lengths)
 
 TEST(all_ip_options_of_all_lengths)
 {
-    open_everything();
     for (unsigned kind = 0; kind < 256; kind++)
         for (unsigned length = 0; length <= 41; length++) {
             uint8_t packet[256], body[64] = { ICMP_ECHO };
@@ -259,7 +256,6 @@ TEST(all_ip_options_of_all_lengths)
 TEST(random_changes)
 {
     random_seed(20220217);
-    open_everything();
     for (int i = 0; i < 60000; i++) {
         uint8_t packet[512];
         reopen_if_ended();
@@ -277,7 +273,7 @@ TEST(random_changes)
 
 /* ---- Single shapes ---- */
 
-TEST(datagram_may_be_empty_in_a_longer_packet)
+TEST_AFTER(begin_closed, datagram_may_be_empty_in_a_longer_packet)
 {
     uint8_t packet[128];
     uint32_t bytes = valid_packet(7, packet);
@@ -289,7 +285,7 @@ TEST(datagram_may_be_empty_in_a_longer_packet)
     assert_int_equal(p->stack->datagram.payload.count, 0);
 }
 
-TEST(icmp_floods_are_answered_within_limits)
+TEST_AFTER(begin_closed, icmp_floods_are_answered_within_limits)
 {
     for (int i = 0; i < 10000; i++) {
         uint8_t packet[128];
@@ -302,7 +298,7 @@ TEST(icmp_floods_are_answered_within_limits)
     assert_in_range(p->stack->ip.counters.icmp_tx_echo_replies, 33, 129);
 }
 
-TEST(odd_flags_do_no_harm)
+TEST_AFTER(begin_closed, odd_flags_do_no_harm)
 {
     for (unsigned flags = 0; flags < 256; flags++) {
         peer_connect(p, OFFER_PLAIN);

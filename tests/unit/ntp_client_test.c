@@ -29,6 +29,7 @@ static void start_with(uint64_t key, uint64_t poll_ns)
 }
 
 static void start(void) { start_with(1, 16 * (uint64_t)S); }
+BEFORE_EACH() { start(); }
 
 /* Lets the client send a request, and returns the request. */
 static struct ntp_packet request(void)
@@ -89,7 +90,6 @@ static void exchange(void)
 
 TEST(request_reveals_nothing_except_its_mode)
 {
-    start();
     struct ntp_packet p = request();
     assert_int_equal(p.version, 4);
     assert_int_equal(p.mode, NTP_MODE_CLIENT);
@@ -106,7 +106,6 @@ TEST(request_reveals_nothing_except_its_mode)
 
 TEST(four_exchanges_in_six_seconds_set_the_clock)
 {
-    start();
     uint64_t began_ns = now_ns;
     for (int i = 0; i < 3; i++)
         exchange();
@@ -127,7 +126,6 @@ TEST(four_exchanges_in_six_seconds_set_the_clock)
 
 TEST(reply_without_our_origin_is_dropped)
 {
-    start();
     struct ntp_packet asked = request(), p = answer_to(&asked);
     p.origin++;
     deliver(&p);
@@ -144,7 +142,6 @@ TEST(reply_without_our_origin_is_dropped)
 
 TEST(reply_from_another_address_or_port_is_dropped)
 {
-    start();
     struct ntp_packet asked = request(), p = answer_to(&asked);
     deliver_from(PEER + 1, PEER_PORT, &p, NTP_PACKET_BYTES);
     deliver_from(PEER, PEER_PORT + 1, &p, NTP_PACKET_BYTES);
@@ -191,7 +188,6 @@ TEST(mode_0_is_an_answer_in_version_1_alone)
 
 TEST(unsynchronised_server_is_ignored)
 {
-    start();
     for (int i = 0; i < 12; i++) {
         struct ntp_packet asked = request(), p = answer_to(&asked);
         if (i % 3 == 0)
@@ -208,7 +204,6 @@ TEST(unsynchronised_server_is_ignored)
 
 TEST(impossible_stamps_are_dropped)
 {
-    start();
     for (int i = 0; i < 9; i++) {
         struct ntp_packet asked = request(), p = answer_to(&asked);
         if (i % 3 == 0)
@@ -237,7 +232,6 @@ static uint64_t kiss_rate(void)
 
 TEST(kiss_rate_doubles_the_pause_up_to_1024_seconds)
 {
-    start();
     for (int64_t pause_ns = 32 * S; pause_ns <= 4096 * S; pause_ns *= 2) {
         uint64_t asked_ns = kiss_rate();
         assert_int_equal(ntp_client_next_deadline_ns() - asked_ns, pause_ns < 1024 * S ? pause_ns : 1024 * S);
@@ -258,7 +252,6 @@ TEST(kiss_rate_ends_the_burst_whatever_the_pause)
 
 TEST(genuine_kiss_deny_ends_the_requests)
 {
-    start();
     struct ntp_packet asked = request(), p = answer_to(&asked);
     p.stratum = 0;
     p.reference_id = NTP_KISS_DENY;
@@ -275,7 +268,6 @@ TEST(genuine_kiss_deny_ends_the_requests)
 
 TEST(silent_server_is_asked_quickly_eight_times_only)
 {
-    start();
     for (int i = 0; i < 9; i++)
         request();
     uint64_t before_ns = now_ns;
@@ -288,7 +280,6 @@ TEST(silent_server_is_asked_quickly_eight_times_only)
 /* Plays a peer that has no time yet, and gets one later. */
 TEST(unsynchronised_server_is_asked_quickly_eight_times_only)
 {
-    start();
     for (int i = 0; i < 9; i++) {
         struct ntp_packet asked = request(), p = answer_to(&asked);
         p.leap = NTP_LEAP_UNKNOWN;
@@ -303,7 +294,6 @@ TEST(unsynchronised_server_is_asked_quickly_eight_times_only)
 
 TEST(request_that_cannot_be_sent_is_tried_again_soon)
 {
-    start();
     fake.refuse_udp = true;
     ntp_client_poll(now_ns);
     assert_int_equal(ntp_client_counters.send_failed, 1);

@@ -24,7 +24,7 @@ static void start_with(bool refuse_private, uint32_t rate)
     reference = (struct ntp_reference){ .stratum = 2, .id = 0x0a000001, .root_delay_ns = MS, .updated_ns = now_ns };
 }
 
-static void start(void) { start_with(false, 0); }
+BEFORE_EACH() { start_with(false, 0); }
 
 /* Delivers a request in a buffer of exactly its size. */
 static bool deliver(uint32_t address, uint16_t port, const uint8_t *data, size_t bytes)
@@ -60,7 +60,6 @@ static struct ntp_packet answer(void)
 
 TEST(versions_1_to_4_are_answered_in_their_version)
 {
-    start();
     for (uint8_t version = 1; version <= 4; version++) {
         assert_true(ask((uint8_t)(version << 3 | NTP_MODE_CLIENT)));
         assert_int_equal(answer().version, version);
@@ -78,7 +77,6 @@ TEST(versions_1_to_4_are_answered_in_their_version)
 TEST(origin_is_the_transmit_stamp_of_the_request)
 {
     struct ntp_packet p;
-    start();
     assert_true(ask(0x23));
     p = answer();
     for (uint64_t i = 0; i < 8; i++)
@@ -91,7 +89,6 @@ TEST(origin_is_the_transmit_stamp_of_the_request)
 
 TEST(modes_other_than_3_are_ignored)
 {
-    start();
     for (uint8_t mode = 0; mode < 8; mode++)
         assert_int_equal(ask((uint8_t)(4 << 3 | mode)), mode == NTP_MODE_CLIENT);
     assert_int_equal(ntp_server_counters.drop_mode, 7);
@@ -99,7 +96,6 @@ TEST(modes_other_than_3_are_ignored)
 
 TEST(version_1_without_a_mode_is_a_client_unless_it_asks_from_port_123)
 {
-    start();
     assert_true(ask(1 << 3));
     assert_int_equal(answer().mode, NTP_MODE_SERVER);
     assert_false(ask_from(STRANGER, NTP_PORT, 1 << 3, NTP_PACKET_BYTES));
@@ -109,7 +105,6 @@ TEST(version_1_without_a_mode_is_a_client_unless_it_asks_from_port_123)
 
 TEST(short_requests_and_port_0_are_ignored)
 {
-    start();
     for (size_t bytes = 0; bytes < NTP_PACKET_BYTES; bytes++)
         assert_false(ask_from(STRANGER, PORT, 0x23, bytes));
     assert_int_equal(ntp_server_counters.drop_length, NTP_PACKET_BYTES);
@@ -120,7 +115,6 @@ TEST(short_requests_and_port_0_are_ignored)
 
 TEST(reply_of_an_unsynchronised_server_shows_it)
 {
-    start();
     reference = ntp_reference_none();
     assert_true(ask(0x23));
     assert_int_equal(answer().leap, NTP_LEAP_UNKNOWN);
@@ -141,7 +135,7 @@ TEST(private_sources_are_refused_on_request)
     for (size_t i = 0; i < ARRAY_COUNT(served); i++)
         assert_true(ask_from(served[i], PORT, 0x23, NTP_PACKET_BYTES));
     assert_int_equal(ntp_server_counters.drop_private, ARRAY_COUNT(refused));
-    start();
+    start_with(false, 0);
     assert_true(ask_from(PRIVATE, PORT, 0x23, NTP_PACKET_BYTES));
 }
 

@@ -32,6 +32,8 @@ static void start(void)
     assert_true(transport_init(&config, now_ns()));
 }
 
+BEFORE_EACH() { start(); }
+
 /* Polls for the next event. */
 static struct transport_event next(void)
 {
@@ -46,6 +48,18 @@ static struct transport_event next(void)
     return event;
 }
 
+static struct transport_event expect(enum transport_event_kind kind)
+{
+    struct transport_event event = next();
+    assert_int_equal(event.kind, kind);
+    return event;
+}
+
+static struct sockaddr_in at_port(uint32_t address, uint16_t port)
+{
+    return (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(address) };
+}
+
 static void no_event(void)
 {
     struct transport_event event;
@@ -58,7 +72,7 @@ static void no_event(void)
 /* Makes a listening socket of the test, and returns its port. */
 static int listener(uint16_t *port)
 {
-    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(LOOPBACK) };
+    struct sockaddr_in at = at_port(LOOPBACK, 0);
     socklen_t bytes = sizeof at;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
@@ -88,9 +102,7 @@ static int connected(int *peer)
     int server = listener(&port);
     int id = transport_connect(LOOPBACK, port, now_ns());
     assert_true(id >= 0);
-    struct transport_event event = next();
-    assert_int_equal(event.kind, TRANSPORT_CONNECTED);
-    assert_int_equal(event.connection, id);
+    assert_int_equal(expect(TRANSPORT_CONNECTED).connection, id);
     *peer = accept(server, NULL, NULL);
     assert_true(*peer >= 0);
     close(server);
@@ -107,8 +119,7 @@ static void say(int id, const char *text)
 
 static void assert_closed(int id, enum transport_reason reason)
 {
-    struct transport_event event = next();
-    assert_int_equal(event.kind, TRANSPORT_CLOSED);
+    struct transport_event event = expect(TRANSPORT_CLOSED);
     assert_int_equal(event.connection, id);
     assert_int_equal(event.reason, reason);
 }
@@ -123,7 +134,6 @@ static void reset_by(int peer)
 TEST(a_refused_connection_is_reported_once)
 {
     uint16_t port;
-    start();
     close(listener(&port));
     int id = transport_connect(LOOPBACK, port, now_ns());
     assert_true(id >= 0);
@@ -135,14 +145,12 @@ TEST(bytes_go_both_ways)
 {
     int peer;
     char got[16] = { 0 };
-    start();
     int id = connected(&peer);
     say(id, "there");
     assert_int_equal(recv(peer, got, sizeof got, 0), 5);
     assert_string_equal(got, "there");
     assert_int_equal(send(peer, "back", 4, 0), 4);
-    struct transport_event event = next();
-    assert_int_equal(event.kind, TRANSPORT_DATA);
+    struct transport_event event = expect(TRANSPORT_DATA);
     assert_int_equal(event.payload.count, 4);
     assert_memory_equal(event.payload.data, "back", 4);
     no_event();
@@ -155,13 +163,11 @@ TEST(bytes_go_both_ways)
 TEST(the_peers_end_is_reported_and_our_close_ends_the_connection)
 {
     int peer;
-    start();
     int id = connected(&peer);
     assert_int_equal(send(peer, "last", 4, 0), 4);
     shutdown(peer, SHUT_WR);
-    assert_int_equal(next().kind, TRANSPORT_DATA);
-    struct transport_event event = next();
-    assert_int_equal(event.kind, TRANSPORT_ENDED);
+    expect(TRANSPORT_DATA);
+    expect(TRANSPORT_ENDED);
     no_event();
     say(id, "still here");
     char got[16];
@@ -177,12 +183,11 @@ TEST(our_close_lets_the_peers_data_arrive)
 {
     int peer;
     char got[16];
-    start();
     int id = connected(&peer);
     transport_close(id, now_ns());
     assert_int_equal(recv(peer, got, sizeof got, 0), 0);
     assert_int_equal(send(peer, "late", 4, 0), 4);
-    assert_int_equal(next().kind, TRANSPORT_DATA);
+    expect(TRANSPORT_DATA);
     close(peer);
     assert_closed(id, TRANSPORT_DONE);
     no_event();
@@ -192,14 +197,13 @@ TEST(a_peer_that_does_not_close_holds_the_connection_until_we_abort)
 {
     int peer;
     char byte;
-    start();
     int id = connected(&peer);
     transport_close(id, now_ns());
     assert_int_equal(recv(peer, &byte, 1, 0), 0);
     struct transport_event event;
     assert_false(transport_poll(now_ns() + 3600 * 1000 * MS, &event));
     assert_int_equal(send(peer, "late", 4, 0), 4);
-    assert_int_equal(next().kind, TRANSPORT_DATA);
+    expect(TRANSPORT_DATA);
     transport_abort(id, now_ns());
     assert_closed(id, TRANSPORT_ABORTED);
     no_event();
@@ -210,7 +214,6 @@ TEST(a_peer_that_does_not_close_holds_the_connection_until_we_abort)
 TEST(a_reset_is_reported_with_the_unacknowledged_bytes)
 {
     int peer;
-    start();
     int id = connected(&peer);
     say(id, "acknowledged by the peer's kernel");
     uint64_t end = now_ns() + PATIENCE_NS;
@@ -226,7 +229,7 @@ TEST(a_reset_is_reported_with_the_unacknowledged_bytes)
     start();
     id = connected(&peer);
     close(peer);
-    assert_int_equal(next().kind, TRANSPORT_ENDED);
+    expect(TRANSPORT_ENDED);
     say(id, "never");
     assert_closed(id, TRANSPORT_RESET);
     assert_int_equal(transport_unacked_bytes(id), 5);
@@ -278,7 +281,6 @@ static uint32_t drain(int peer, uint32_t sent, uint64_t at_ns, bool *closed)
 TEST(a_full_window_refuses_whole_messages_and_loses_nothing)
 {
     int peer;
-    start();
     int id = connected(&peer);
     uint32_t sent = fill_window(id);
     bool closed;
@@ -297,7 +299,7 @@ TEST(data_that_a_full_window_delays_goes_before_our_end)
         uint32_t sent = fill_window(id);
         if (peer_has_ended) {
             shutdown(peer, SHUT_WR);
-            assert_int_equal(next().kind, TRANSPORT_ENDED);
+            expect(TRANSPORT_ENDED);
         }
         uint64_t at_ns = now_ns(), end = at_ns + PATIENCE_NS;
         transport_close(id, at_ns);
@@ -316,14 +318,11 @@ TEST(data_that_a_full_window_delays_goes_before_our_end)
 
 TEST(a_listener_accepts_and_reports_the_peer)
 {
-    uint16_t port;
-    start();
-    port = taken_by(transport_listen);
+    uint16_t port = taken_by(transport_listen);
     int peer = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(LOOPBACK) };
+    struct sockaddr_in at = at_port(LOOPBACK, port);
     assert_int_equal(connect(peer, (struct sockaddr *)&at, sizeof at), 0);
-    struct transport_event event = next();
-    assert_int_equal(event.kind, TRANSPORT_ACCEPTED);
+    struct transport_event event = expect(TRANSPORT_ACCEPTED);
     assert_int_equal(event.port, port);
     assert_int_equal(event.address, LOOPBACK);
     say(event.connection, "hello");
@@ -334,14 +333,11 @@ TEST(a_listener_accepts_and_reports_the_peer)
 
 TEST(datagrams_come_and_go)
 {
-    uint16_t port;
-    start();
-    port = taken_by(transport_udp_bind);
+    uint16_t port = taken_by(transport_udp_bind);
     int peer = socket(AF_INET, SOCK_DGRAM, 0);
-    struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(LOOPBACK) };
+    struct sockaddr_in at = at_port(LOOPBACK, port);
     assert_int_equal(sendto(peer, "ping", 4, 0, (struct sockaddr *)&at, sizeof at), 4);
-    struct transport_event event = next();
-    assert_int_equal(event.kind, TRANSPORT_DATAGRAM);
+    struct transport_event event = expect(TRANSPORT_DATAGRAM);
     assert_int_equal(event.port, port);
     assert_memory_equal(event.payload.data, "ping", 4);
     assert_int_equal(event.to_address, LOOPBACK);
@@ -376,13 +372,10 @@ TEST(a_busy_udp_port_starves_no_other_one)
     enum { PORTS = 3, EACH = 48, BATCH = 16 };
     uint16_t ports[PORTS];
     int peer = socket(AF_INET, SOCK_DGRAM, 0);
-    start();
     for (int i = 0; i < PORTS; i++)
         ports[i] = taken_by(transport_udp_bind);
     for (int i = 0; i < PORTS; i++) {
-        struct sockaddr_in at = { .sin_family = AF_INET,
-                                  .sin_port = htons(ports[i]),
-                                  .sin_addr.s_addr = htonl(LOOPBACK) };
+        struct sockaddr_in at = at_port(LOOPBACK, ports[i]);
         for (int k = 0; k < EACH; k++)
             assert_int_equal(sendto(peer, "x", 1, 0, (struct sockaddr *)&at, sizeof at), 1);
     }
@@ -398,11 +391,8 @@ TEST(a_busy_stream_and_datagrams_wait_for_each_other_for_16_polls)
     enum { POLLS_MAX = 17 };
     int stream, datagrams = socket(AF_INET, SOCK_DGRAM, 0);
     struct transport_event event;
-    start();
     connected(&stream);
-    struct sockaddr_in at = { .sin_family = AF_INET,
-                              .sin_port = htons(taken_by(transport_udp_bind)),
-                              .sin_addr.s_addr = htonl(LOOPBACK) };
+    struct sockaddr_in at = at_port(LOOPBACK, taken_by(transport_udp_bind));
     for (int with_flood = 0; with_flood < 2; with_flood++) {
         int polls_between[2] = { 0, 0 };
         for (int i = 0; i < 20 * POLLS_MAX; i++) {
@@ -425,17 +415,15 @@ TEST(a_busy_stream_and_datagrams_wait_for_each_other_for_16_polls)
 TEST(held_data_wait)
 {
     int peer;
-    start();
     int id = connected(&peer);
     transport_hold(id, true);
     assert_int_equal(send(peer, "123", 3, 0), 3);
     shutdown(peer, SHUT_WR);
     no_event();
     transport_hold(id, false);
-    struct transport_event event = next();
-    assert_int_equal(event.kind, TRANSPORT_DATA);
+    struct transport_event event = expect(TRANSPORT_DATA);
     assert_memory_equal(event.payload.data, "123", 3);
-    assert_int_equal(next().kind, TRANSPORT_ENDED);
+    expect(TRANSPORT_ENDED);
     close(peer);
 }
 
@@ -456,8 +444,7 @@ TEST(an_end_in_order_waits_for_held_data)
         for (int i = 0; i < 5; i++, poll(&pause, 1, 10)) /* loopback's FIN may come a moment later */
             no_event();
         transport_hold(id, false);
-        struct transport_event event = next();
-        assert_int_equal(event.kind, TRANSPORT_DATA);
+        struct transport_event event = expect(TRANSPORT_DATA);
         assert_memory_equal(event.payload.data, "123", 3);
         assert_closed(id, TRANSPORT_DONE);
 
@@ -473,7 +460,6 @@ TEST(an_end_in_order_waits_for_held_data)
 TEST(ids_run_out_and_come_back)
 {
     uint16_t port;
-    start();
     int server = listener(&port);
     for (int i = 0; i < TRANSPORT_CONNECTION_COUNT_MAX; i++)
         assert_int_equal(transport_connect(LOOPBACK, port, now_ns()), i);
@@ -482,8 +468,7 @@ TEST(ids_run_out_and_come_back)
         transport_abort(i, now_ns());
     bool reported[TRANSPORT_CONNECTION_COUNT_MAX] = { false };
     for (int i = 0; i < TRANSPORT_CONNECTION_COUNT_MAX; i++) {
-        struct transport_event event = next();
-        assert_int_equal(event.kind, TRANSPORT_CLOSED);
+        struct transport_event event = expect(TRANSPORT_CLOSED);
         assert_false(reported[event.connection]);
         reported[event.connection] = true;
     }
@@ -517,7 +502,7 @@ static bool own_network(void)
 static void group_send(uint32_t group, uint16_t port)
 {
     int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(group) };
+    struct sockaddr_in at = at_port(group, port);
     assert_int_equal(sendto(fd, "quote", 5, 0, (struct sockaddr *)&at, sizeof at), 5);
     close(fd);
 }
@@ -525,8 +510,7 @@ static void group_send(uint32_t group, uint16_t port)
 static void expect_quote(uint32_t group, uint16_t port)
 {
     group_send(group, port);
-    struct transport_event event = next();
-    assert_int_equal(event.kind, TRANSPORT_DATAGRAM);
+    struct transport_event event = expect(TRANSPORT_DATAGRAM);
     assert_int_equal(event.port, port);
     assert_int_equal(event.to_address, group);
     assert_int_equal(event.payload.count, 5);

@@ -9,7 +9,7 @@ enum { CELL_COUNT = 16, RECORD_BYTES_MAX = 300, RECORDS = 20000 };
 static struct spsc ring;
 static struct spsc_cell cells[CELL_COUNT];
 
-static void start(void)
+BEFORE_EACH()
 {
     memset(&ring, 0, sizeof ring);
     memset(cells, 0, sizeof cells);
@@ -46,7 +46,6 @@ static bool take(uint32_t number)
 TEST(records_come_whole_and_in_order_over_many_laps)
 {
     uint32_t given = 0, taken = 0;
-    start();
     while (taken < RECORDS) {
         while (put(given))
             given++;
@@ -59,7 +58,6 @@ TEST(records_come_whole_and_in_order_over_many_laps)
 TEST(full_ring_takes_nothing_and_changes_nothing)
 {
     uint8_t record[SPSC_CELL_DATA_BYTES] = { 1 };
-    start();
     for (int i = 0; i < CELL_COUNT; i++)
         assert_true(spsc_put(&ring, cells, CELL_COUNT, record, sizeof record));
     assert_false(spsc_put(&ring, cells, CELL_COUNT, record, 1));
@@ -71,7 +69,6 @@ TEST(full_ring_takes_nothing_and_changes_nothing)
 TEST(empty_ring_gives_nothing)
 {
     uint8_t record[1];
-    start();
     assert_int_equal(spsc_take(&ring, cells, CELL_COUNT, record, sizeof record), 0);
     assert_true(spsc_put(&ring, cells, CELL_COUNT, "x", 1));
     assert_int_equal(spsc_take(&ring, cells, CELL_COUNT, record, sizeof record), 1);
@@ -82,7 +79,6 @@ TEST(empty_ring_gives_nothing)
 TEST(bytes_of_a_record_are_no_turn)
 {
     uint64_t numbers[RECORD_BYTES_MAX / 8], taken[RECORD_BYTES_MAX / 8];
-    start();
     for (uint64_t lap = 0; lap < 1000; lap++) {
         for (size_t i = 0; i < ARRAY_COUNT(numbers); i++)
             numbers[i] = ring.put + i + 1 + CELL_COUNT;
@@ -106,7 +102,6 @@ static void *put_all(void *unused)
 TEST(two_threads_pass_records_whole)
 {
     pthread_t other;
-    start();
     assert_int_equal(pthread_create(&other, NULL, put_all, NULL), 0);
     for (uint32_t number = 0; number < RECORDS;)
         if (take(number))
