@@ -48,7 +48,7 @@ static_assert(sizeof client_id == OUCH_CLIENT_ID_BYTES + 1, "padded with blanks"
 void ouch_write_template(uint8_t message[OUCH_ENTER_BYTES])
 {
     struct ouch_enter_wire *enter = (struct ouch_enter_wire *)message;
-    *enter = (struct ouch_enter_wire){ .type = 'O', .display = 'Y', .capacity = 'P', .sweep = 'N', .cross = 'N' };
+    *enter = (struct ouch_enter_wire){ OUCH_ENTER_CONSTANTS };
     store_be32(&enter->reference, (uint32_t)ouch_levels.next_reference);
     memcpy(enter->client_id, client_id, sizeof enter->client_id);
 }
@@ -58,7 +58,7 @@ void ouch_write_replace(uint8_t message[OUCH_REPLACE_BYTES], const struct ouch_o
 {
     struct ouch_replace_wire *replace = (struct ouch_replace_wire *)message;
     ASSERT(ouch_is_live(order));
-    *replace = (struct ouch_replace_wire){ .type = 'U', .time_in_force = '0', .display = 'Y', .sweep = 'N' };
+    *replace = (struct ouch_replace_wire){ OUCH_REPLACE_CONSTANTS };
     store_be32(&replace->original, order->reference);
     store_be32(&replace->reference, (uint32_t)ouch_levels.next_reference);
     store_be32(&replace->quantity, quantity);
@@ -70,7 +70,7 @@ void ouch_write_cancel(uint8_t message[OUCH_CANCEL_BYTES], const struct ouch_ord
 {
     struct ouch_cancel_wire *cancel = (struct ouch_cancel_wire *)message;
     ASSERT(ouch_is_live(order));
-    *cancel = (struct ouch_cancel_wire){ .type = 'X' };
+    *cancel = (struct ouch_cancel_wire){ OUCH_CANCEL_CONSTANTS };
     store_be32(&cancel->reference, newest_reference(order));
 }
 

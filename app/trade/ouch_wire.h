@@ -24,6 +24,8 @@ struct ouch_enter_wire {
     uint16_t appendage_bytes;
 } __attribute__((packed));
 static_assert(sizeof(struct ouch_enter_wire) == 47, "OUCH 5.0, Enter Order");
+/* The fields that each order of ours has alike. */
+#define OUCH_ENTER_CONSTANTS .type = 'O', .display = 'Y', .capacity = 'P', .sweep = 'N', .cross = 'N'
 
 struct ouch_replace_wire {
     uint8_t type; /* 'U' */
@@ -35,6 +37,7 @@ struct ouch_replace_wire {
     uint16_t appendage_bytes;
 } __attribute__((packed));
 static_assert(sizeof(struct ouch_replace_wire) == 40, "OUCH 5.0, Replace Order");
+#define OUCH_REPLACE_CONSTANTS .type = 'U', .time_in_force = '0', .display = 'Y', .sweep = 'N'
 
 struct ouch_cancel_wire {
     uint8_t type; /* 'X' */
@@ -42,6 +45,7 @@ struct ouch_cancel_wire {
     uint32_t quantity; /* the shares that stay */
 } __attribute__((packed));
 static_assert(sizeof(struct ouch_cancel_wire) == 9, "OUCH 5.0, Cancel Order");
+#define OUCH_CANCEL_CONSTANTS .type = 'X'
 
 /* ---- from the exchange ---- */
 
