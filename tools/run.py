@@ -236,7 +236,7 @@ def final_board(result):
     latency = summary["latency_us"]
     quantiles = "  ".join(f"{name} {latency[name]:.0f}" for name in ("p10", "p50", "p90", "p99"))
     return textwrap.dedent(f"""\
-        offered   {len(result['offered'])}
+        offered   {len(result['offered'])} whole over one connection
         found     {summary['found']}, of these early: {summary['early']}
         missed    {len(result['missed'])}
         wrong     {len(result['wrong'])}

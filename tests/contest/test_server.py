@@ -153,6 +153,15 @@ def test_answers_across_a_gap_are_not_offered():
     assert record.offered_to(lines, "b") == []
 
 
+def test_the_last_burst_is_offered_to_a_reader_who_stays(serve):
+    server = serve(begin="player", bursts=1, burst=(600, 600), rate=1000)
+    with connect(server, "input"):
+        wait_for(lambda: server.over)
+        lines = finish(server)
+    answers = [line for line in lines if line["kind"] == "answer"]
+    assert answers and record.offered_to(lines) == answers
+
+
 def test_all_players_get_the_same_digits(serve):
     server = serve(begin="player", bursts=20)
     all_there = threading.Event()

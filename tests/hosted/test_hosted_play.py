@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from servers.contest import rounds
+from servers.contest import record, rounds
 from workshop.vm.game import Game, outcome
 from deploy import control
 from workshop.vm import ports
@@ -89,10 +89,12 @@ def play(tmp_path, round_text, server=(), player=(), seconds=SECONDS):
     with Game("127.0.0.1", words) as game, Player([*game.endpoints("127.0.0.1"), *settings]) as linux:
         assert game.wait_over(seconds + PATIENCE_S), linux.log
         client = control.Client("127.0.0.1", control.key_from_text(KEY), port, timeout_s=10)
-        end = time.monotonic() + 20         # the last answers' responses
+        offered = len(outcome(record.read(game.record_path), USER)["offered"])
+        end = time.monotonic() + 20         # the last burst's answers, and their responses
         while True:
             stats = control.parse(client.status())
-            settled = stats["submit.responses_2xx"] + stats["submit.unanswered"] == stats["answer_set.entered"]
+            settled = stats["submit.responses_2xx"] + stats["submit.unanswered"] == stats["answer_set.entered"] and \
+                sum(user["found"] for user in game.board()["users"]) >= offered
             if settled or time.monotonic() > end:
                 break
             time.sleep(0.1)

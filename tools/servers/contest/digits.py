@@ -102,7 +102,6 @@ class Digits:
         """Makes the next burst, long before it is due."""
         self.left = self.stream.state()
         self.burst = self.stream.next_burst()
-        self.game.position = self.burst.position
         self.occurrences = None
         data = self.burst.digits.encode()
         self.payload = b"%x\r\n%s\r\n" % (len(data), data) if self.options.body == "chunked" else data
@@ -134,7 +133,7 @@ class Digits:
         self._solve()
         game, burst = self.game, self.burst
         ns, spread_ns, preempted, count = self._send_to_all(burst)
-        self.left = None
+        self.left, game.position = None, burst.position + len(burst.digits)
         game.record.log("burst", index=burst.index, position=burst.position, digits=burst.digits, ns=ns)
         game.store.log("burst", idx=burst.index, position=burst.position, digits=burst.digits, ns=ns,
                         due_ns=round(self.due * 1e9) + game.clock.origin_ns, spread_ns=spread_ns, players=count,
