@@ -88,7 +88,11 @@ def run_one_command(program, commands, run, words):
     if words[0] not in commands:
         print(f"{program}: '{words[0]}' is no command\n{usage}", end="", file=sys.stderr)
         return 2
-    return run(words[0], words[1:])
+    try:
+        return run(words[0], words[1:])
+    except KeyboardInterrupt:
+        complain(program, words[0], "interrupted")
+        return 130
 
 
 def until_enough(run):

@@ -1,6 +1,9 @@
 """The exchange as a process: both lines, lost messages, snapshots, orders that go on after a restart, bad words."""
 import contextlib
 import itertools
+import os
+import resource
+import signal
 import socket
 import struct
 import subprocess
@@ -290,6 +293,25 @@ def test_a_file_that_is_no_journal_or_day_is_refused(tmp_path):
         assert result.returncode == 1 and complaint in result.stderr, result.stderr
     result = subprocess.run([*WORDS, "generate", tmp_path / "no/file"], capture_output=True, text=True, check=False)
     assert result.returncode == 1 and "No such file" in result.stderr
+
+
+def test_a_journal_that_finds_no_room_ends_the_exchange(lines, tmp_path):
+    ports = [word for name in ("rerequest", "snapshot", "orders") for word in (f"--{name}", "127.0.0.1:0")]
+    result = subprocess.run([*WORDS, "serve", *lines.words(), *ports, "--rate", "1000", "--preopen", "0", "--journal",
+                             tmp_path / "journal"], capture_output=True, text=True, check=False, timeout=WAIT_S,
+                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))
+    assert (result.returncode, result.stderr) == (1, f"exchange serve: {tmp_path}/journal: File too large\n")
+
+
+def test_an_interrupted_command_says_so_in_a_line(tmp_path):
+    path = tmp_path / "day"
+    os.mkfifo(path)
+    with subprocess.Popen([*WORDS, "generate", path, "--messages", "1000000"], stderr=subprocess.PIPE,
+                          text=True) as process, path.open("rb") as file:
+        file.read(1000)                         # the first messages have come
+        process.send_signal(signal.SIGINT)
+        file.read()
+        assert (process.stderr.read(), process.wait(WAIT_S)) == ("exchange generate: interrupted\n", 130)
 
 
 def test_a_port_that_is_taken_is_named(lines):

@@ -23,12 +23,16 @@ class Journal:
     """`path` empty: nothing is kept."""
 
     def __init__(self, path):
-        self.file = open(path, "ab", buffering=0) if path else None
+        self.path, self.file = path, open(path, "ab", buffering=0) if path else None
         self.steps = 0
 
     def _write(self, line):
-        if self.file:
-            self.file.write(line.encode() + b"\n")
+        data = line.encode() + b"\n" if self.file else b""
+        try:
+            while data:
+                data = data[self.file.write(data):]     # a full disk may take a part
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
 
     def begin(self, session, begin_ns, options):
         state = {word: getattr(options, word) for word in STATE_WORDS}

@@ -132,7 +132,6 @@ def main(words):
         complain("serve", error)
         return 1
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        complain("serve", f"{where}{error.strerror or error}")
+        complain("serve", error)
         return 1
     return 0

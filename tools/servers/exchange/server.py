@@ -157,17 +157,21 @@ class Server:
         now_ns = self.now_ns()
         try:
             more = self.exchange.advance(now_ns, STEPS_A_TURN)
-        except Exception as error:          # a damaged file of orders, or a defect: the exchange ends
-            self.fault = error
-            self.ended.set()
+            self.flush()
+        except Exception as error:          # a damaged file of orders, a full disk, or a defect
+            self.fail(error)
             return
-        self.flush()
         self.behind_ns = now_ns - self.exchange.engine.ns if more else 0
         loop = asyncio.get_running_loop()
         if more:
             loop.call_soon(self.turn)
         else:
             loop.call_later(min(max(self.exchange.day.next_ns - self.now_ns(), 0) / 1e9, POLL_S), self.turn)
+
+    def fail(self, error):
+        """Ends the exchange. Its clients hear nothing that the journal does not have."""
+        self.fault = self.fault or error
+        self.ended.set()
 
     def flush(self):
         """Sends all that the state has and clients do not, after the journal has it."""
@@ -239,18 +243,25 @@ class Server:
         """Takes one request, after the steps that are due."""
         arrived_ns = time.monotonic_ns()
         exchange = self.exchange
-        if exchange.is_over:
+        if exchange.is_over or self.fault:
             return
         now_ns = self.now_ns()
         while exchange.advance(now_ns, STEPS_A_TURN):
             pass
         highest = account.highest
-        self.journal.note_request(exchange.day.steps, now_ns, account.user, message)
+        try:
+            self.journal.note_request(exchange.day.steps, now_ns, account.user, message)
+        except OSError as error:
+            self.fail(error)
+            return
         exchange.take(account, message, now_ns)
         entry = account.entries.get(account.highest)
         if account.highest != highest and entry and (sent_ns := self.sent_at.get(entry.order.book)):
             self.latencies_us[account.user].append((arrived_ns - sent_ns) / 1000)
-        self.flush()
+        try:
+            self.flush()
+        except OSError as error:
+            self.fail(error)
 
     def poll(self):
         """Sends heartbeats, and ends silent connections."""
