@@ -189,6 +189,11 @@ def test_each_mistake_has_a_line_of_its_own(tmp_path, content, words, status, sa
         path.name for path in tmp_path.iterdir())
 
 
+def test_a_program_that_ends_before_the_recording_is_said(tmp_path):
+    status, said, _ = run(tmp_path, file_of(QUEUE), "symbols=AAAA", *BUYS.split(), "deadline=3")
+    assert status == 1 and "day: was not played to its end, but to 12:00:03: deadline" in said, said
+
+
 def test_a_full_disk_is_said_and_takes_no_earlier_result_away(tmp_path):
     (tmp_path / "out.json").write_text("yesterday's")
     (tmp_path / "out.json.part").symlink_to("/dev/full")

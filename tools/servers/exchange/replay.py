@@ -11,7 +11,8 @@ datagrams go.
 Writes NAME.json (all orders and responses, profit by time, statistics), NAME.html and NAME.log. Prices and profits
 in the JSON are in units of 0.0001, times in nanoseconds since 1970, or since midnight if the file is of ITCH messages.
 
-Exit code: 0; 1 the file cannot be played, or the recorded orders differ; 2 the command line or the settings.
+Exit code: 0; 1 the file cannot be played, or not to its end, or the recorded orders differ; 2 the command line or the
+settings.
 """
 import argparse
 import collections
@@ -36,6 +37,7 @@ SHOWN = 200                 # events on the page
 BINS_AN_OCTAVE = 4
 DRAW_S, LINE_S = 0.5, 10    # between two progress lines on a terminal, and elsewhere
 SECRETS = ("key", "passwd")
+ENDS = ("gg", "recording")  # by which the program ends when the recording has ended
 
 
 def time_of(text):
@@ -251,6 +253,10 @@ def say(options, result):
     print(f"{PROGRAM} replay: {got['orders']} orders, {got['replacements']} replacements, {got['fills']} fills of "
           f"{got['shares']} shares, profit ${got['profit'] / 1e4:.2f}, drawdown ${got['drawdown'] / 1e4:.2f}; "
           f"{options.out}.html, {options.out}.json, {options.out}.log")
+    if got["end"] not in ENDS:
+        complain("replay", f"{options.recording}: was not played to its end, but to {replay_page.clock(got['until'])}: "
+                           f"{got['end']}")
+        return 1
     recorded = got.get("recorded")
     if not recorded:
         return 0
