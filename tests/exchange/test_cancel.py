@@ -105,6 +105,22 @@ def test_the_second_host_is_asked_if_the_first_cannot_be_had(tmp_path):
         assert run(tmp_path, exchange.addresses["orders"], OPEN % 1, password="wrong")[0] == 1
 
 
+@contextlib.contextmanager
+def served(serve_one):
+    """Serves one client after another. Yields the address."""
+    def serve():
+        with contextlib.suppress(OSError):          # at the end
+            while True:
+                serve_one(server.accept()[0])
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield server.getsockname()
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(WAIT_S)
+
+
 class Deaf:
     """An exchange's account with one order, that repeats its day and answers queries alone."""
 
@@ -121,8 +137,7 @@ class Deaf:
     ("10", OPEN % 2, "1.0000: may still be open: nobody could be asked"),
 ], ids=["deaf", "late"])
 def test_an_order_is_not_closed_because_the_exchange_says_nothing_of_it(tmp_path, first, record, said):
-    def serve():
-        client, _ = server.accept()
+    def serve_one(client):
         with client:
             now_s = 0
             connection = soupbintcp.ServerConnection(
@@ -135,12 +150,46 @@ def test_an_order_is_not_closed_because_the_exchange_says_nothing_of_it(tmp_path
                     connection.send_answers(now_s)
                     client.sendall(soupbintcp.packet(soupbintcp.HEARTBEAT))
 
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        status, text = run(tmp_path, server.getsockname(), record)
-        thread.join(WAIT_S)
+    with served(serve_one) as address:
+        status, text = run(tmp_path, address, record)
     assert status == 1 and said in text, text
+
+
+@pytest.mark.parametrize("number_of_latest", [3, 4], ids=["latest", "next"])
+def test_heartbeats_while_the_day_is_repeated_are_not_its_end(tmp_path, number_of_latest):
+    """A login that asks for 0 hears the number of the latest message, or of the next one."""
+    day = [ouch.accepted(0, ouch.decode(enter(1)), 1), ouch.query_response(0, 2),
+           ouch.accepted(0, ouch.decode(enter(2)), 2)]
+    cancelled = []
+
+    def serve_one(client):
+        def send(kind, payload=b""):
+            client.sendall(soupbintcp.packet(kind, payload))
+
+        with client, client.makefile("rb") as file:
+            while head := file.read(2):
+                kind, *payload = file.read(int.from_bytes(head, "big"))
+                payload = bytes(payload)
+                if kind == ord(soupbintcp.LOGIN):
+                    first = int(payload[-20:]) or number_of_latest
+                    send(soupbintcp.LOGIN_ACCEPTED, b"20261128AM" + str(first).encode().rjust(20))
+                    for message in day[first - 1:]:
+                        send(soupbintcp.HEARTBEAT)
+                        send(soupbintcp.SEQUENCED, message)
+                    send(soupbintcp.HEARTBEAT)
+                elif kind == ord(soupbintcp.UNSEQUENCED) and payload[:1] == b"Q":
+                    send(soupbintcp.HEARTBEAT)
+                    send(soupbintcp.SEQUENCED, ouch.query_response(0, 3))
+                elif kind == ord(soupbintcp.UNSEQUENCED):
+                    cancelled.append(struct.unpack(">cII", payload))
+                    send(soupbintcp.SEQUENCED, ouch.canceled(0, cancelled[-1][1], 100, b"U"))
+                elif kind == ord(soupbintcp.LOGOUT):
+                    return
+
+    with served(serve_one) as address:
+        status, text = run(tmp_path, address, OPEN % 1 + OPEN % 2)
+    assert status == 0 and "order 2: buy 100 ACME at 1.0000: cancelled" in text, text
+    assert cancelled == [(b"X", 1, 0), (b"X", 2, 0)]
 
 
 @pytest.mark.parametrize("old, new, said", [

@@ -125,23 +125,32 @@ class Account:
 
 
 class Session:
-    """A client of SoupBinTCP, from the session's first message on."""
+    """A client of SoupBinTCP that wants the messages from a number on; from 0: the latest. `next` is the number of the
+    next message."""
 
-    def __init__(self, address, user, password, end_s):
-        self.end_s, self.data, self.sent_s, self.idle = end_s, b"", time.monotonic(), False
+    def __init__(self, address, user, password, first, end_s):
+        self.end_s, self.data, self.sent_s = end_s, b"", time.monotonic()
         self.sock = socket.create_connection(address, timeout=CONNECT_S)
         text = user.ljust(soupbintcp.USER_BYTES) + password.ljust(soupbintcp.PASSWORD_BYTES)
         self.send(soupbintcp.LOGIN, (text + " " * soupbintcp.SESSION_BYTES +
-                                     "1".rjust(soupbintcp.SEQUENCE_BYTES)).encode("latin-1"))
+                                     str(first).rjust(soupbintcp.SEQUENCE_BYTES)).encode("latin-1"))
         kind, payload = self.packet()
         if kind != soupbintcp.LOGIN_ACCEPTED:
             raise Failure(f"the login is refused: '{payload.decode('latin-1')}'")
         self.name = payload[:soupbintcp.SESSION_BYTES].decode("latin-1").strip()
-        if payload[soupbintcp.SESSION_BYTES:].strip().lstrip(b"0") not in (b"1", b""):
+        number = payload[soupbintcp.SESSION_BYTES:].strip()
+        if not number.isdigit() or (first and int(number) > first):
             raise Failure("the exchange does not begin with the session's first message")
+        self.next = max(1, int(number))
 
     def close(self):
-        self.sock.close()
+        """Logs out, and waits for the end of the connection: then the account may log in again."""
+        with contextlib.closing(self.sock), contextlib.suppress(OSError):
+            self.send(soupbintcp.LOGOUT)
+            self.sock.settimeout(soupbintcp.HEARTBEAT_S)
+            end_s = time.monotonic() + soupbintcp.HEARTBEAT_S
+            while time.monotonic() < end_s and self.sock.recv(1 << 16):
+                pass
 
     def send(self, kind, payload=b""):
         self.sock.sendall(soupbintcp.packet(kind, payload))
@@ -166,26 +175,24 @@ class Session:
         return kind, payload
 
     def read(self, account, until):
-        """Gives the account the messages, until a condition of it or the next heartbeat holds. A server sends a
-        heartbeat after a second without a message, so all that came before has been read then."""
-        while not until():
+        """Gives the account the messages, until a condition of the latest packet's type holds."""
+        kind = b""
+        while not until(kind):
             kind, payload = self.packet()
             if kind == soupbintcp.SEQUENCED:
+                self.next += 1
                 account.take(payload)
             elif kind == soupbintcp.END_OF_SESSION:
                 raise ConnectionResetError("the session has ended")
-            elif kind == soupbintcp.HEARTBEAT:
-                return
 
 
-def ask(session, account, named, everything):
-    """Cancels the orders that are named, or all, which then are named."""
-    session.read(account, lambda: False)
+def ask(session, last, account, named, everything):
+    """Cancels the orders that are named, or all, which then are named. `last`: the number of the day's latest message,
+    or the one after it. A server may send heartbeats while it repeats the day: the first one from there on ends it."""
+    session.read(account, lambda kind: kind == soupbintcp.HEARTBEAT and session.next >= last)
     account.next = 0
     session.send(soupbintcp.UNSEQUENCED, ouch.QUERY.pack(b"Q"))
-    session.read(account, lambda: account.next)
-    if not account.next:
-        raise Failure("it does not answer the account query")
+    session.read(account, lambda _: account.next)
     if everything:
         named.update({reference: dataclasses.replace(order) for reference, order in account.orders.items()
                       if order.shares})
@@ -197,8 +204,7 @@ def ask(session, account, named, everything):
             account.asked.add(reference)
             session.send(soupbintcp.UNSEQUENCED, ouch.CANCEL.pack(b"X", account.newest(reference), 0))
     account.is_whole, session.end_s = True, time.monotonic() + CANCEL_S
-    while any(map(account.is_open, account.asked)):
-        session.read(account, lambda: not any(map(account.is_open, account.asked)))
+    session.read(account, lambda _: not any(map(account.is_open, account.asked)))
 
 
 def fate_of(account, reference):
@@ -270,12 +276,16 @@ def settle(words, hosts, session_name, named, everything, timeout_s):
     account = None
     for host in hosts:
         try:
-            with contextlib.closing(Session(host, words["user"], words["passwd"],
-                                            time.monotonic() + timeout_s)) as session:
+            login, end_s = (host, words["user"], words["passwd"]), time.monotonic() + timeout_s
+            with contextlib.closing(Session(*login, 0, end_s)) as session:
                 if session_name not in ("", session.name):
                     raise Failure(f"the record is of session {session_name}, and this one is {session.name}")
+                name, last = session.name, session.next
+            with contextlib.closing(Session(*login, 1, end_s)) as session:
+                if session.name != name:
+                    raise Failure(f"session {session.name} has begun in the place of {name}")
                 account = Account()
-                ask(session, account, named, everything)
+                ask(session, last, account, named, everything)
                 return account
         except (OSError, UnicodeError, Failure) as error:
             complain("cancel", f"{host[0]}:{host[1]}: {words_of(error)}")
