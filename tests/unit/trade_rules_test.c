@@ -30,7 +30,7 @@ enum {
     LOCATE = 7, /* the first symbol's */
     PRICE = 1000000,
     SYMBOLS = 3,
-    DAYS = 60,
+    DAYS = 100,
     STEPS = 600,
     MESSAGES_MAX = 8192,
     OFFERS_MAX = 60,
@@ -778,7 +778,7 @@ static bool serve_orders(void)
     if (bytes == 0)
         return false;
     session.sent_ns = now_ns;
-    session.responds_ns = now_ns + random_below(4 * NS_PER_MS);
+    session.responds_ns = now_ns + (chance(4) ? 2 * OUCH_QUIET_NS : random_below(4 * NS_PER_MS)); /* or it stalls */
     fake_data(id, packets, bytes);
     return true;
 }
@@ -1238,12 +1238,12 @@ static void play_day(uint32_t number)
                         .position_max = 50 + (uint32_t)random_below(400),
                         .open_max = 1 + (uint32_t)random_below(10),
                         .rate_max = 2 + (uint32_t)random_below(40),
-                        .replaces_max = 1 + (uint32_t)random_below(10),
+                        .replaces_max = 1 + (uint32_t)random_below(4),
                         .notional_max = 4000 + (uint32_t)random_below(8000),
                         .collar = 2 + (uint32_t)random_below(6),
                         .rejects_max = 2 + (uint32_t)random_below(20),
-                        .day_orders = chance(10) ? 50 : 4000,
-                        .day_shares = chance(10) ? 2000 : 1000000,
+                        .day_orders = chance(20) ? 20 : 4000,
+                        .day_shares = chance(20) ? 800 : 1000000,
                         .may_sell_short = chance(50),
                         .stopped = chance(10),
                         .has_rerequest = chance(70),
