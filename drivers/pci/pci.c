@@ -10,6 +10,7 @@
 enum {
     PCI_DEPTH_MAX = 16,               /* the depth of bridges; a VM has two or three */
     PCI_CAPABILITY_OFFSET_MIN = 0x40, /* PCI 3.0 §6.7: after the header */
+    PCI_CAPABILITY_OFFSET_MAX = 0xf8, /* two words before the end, which all ids used here have */
 };
 
 uint32_t pci_read(const struct pci_access *access, struct pci_address address, uint16_t offset)
@@ -175,7 +176,7 @@ uint8_t pci_capability_next(const struct pci_access *access, struct pci_address 
     while (*budget > 0) {
         (*budget)--;
         uint8_t offset = (uint8_t)word & 0xfc; /* PCI 3.0 §6.7: the low two bits are reserved, to be masked */
-        if (offset < PCI_CAPABILITY_OFFSET_MIN)
+        if (offset < PCI_CAPABILITY_OFFSET_MIN || offset > PCI_CAPABILITY_OFFSET_MAX)
             return 0;
         word = pci_read(access, address, offset);
         if ((uint8_t)word == id)
@@ -192,29 +193,30 @@ struct pci_bar pci_bar_read(const struct pci_access *access, struct pci_address 
     uint32_t command = pci_read(access, address, PCI_COMMAND_STATUS) & 0xffff; /* zeros leave the status bits alone */
     pci_write(access, address, PCI_COMMAND_STATUS, command & ~(uint32_t)(PCI_COMMAND_IO | PCI_COMMAND_MEMORY));
 
-    /* PCI 3.0 §6.2.5.1: the bits that stay 0 when ones are written give the size. */
+    /* PCI 3.0 §6.2.5.1: the lowest bit that keeps a one gives the size. So a size is a power of two, whatever the bits
+     * above say. */
     uint32_t low = pci_read(access, address, offset);
     pci_write(access, address, offset, UINT32_MAX);
     uint32_t low_ones = pci_read(access, address, offset);
     pci_write(access, address, offset, low);
 
-    struct pci_bar bar = { .present = low_ones != 0, .is_port = low & PCI_BAR_IO };
+    struct pci_bar bar = { .is_port = low & PCI_BAR_IO };
+    uint64_t ones = low_ones & (bar.is_port ? 0xfffcu : ~15u); /* x86 decodes 16 bits of ports */
     if (bar.is_port) {
         bar.base = low & ~UINT32_C(3);
-        bar.bytes = (uint16_t)(~(low_ones & ~UINT32_C(3)) + 1); /* x86 decodes 16 bits of ports */
     } else {
         bar.is_64 = (low & PCI_BAR_MEMORY_TYPE) == PCI_BAR_MEMORY_TYPE_64 && index + 1 < PCI_BAR_COUNT;
-        uint64_t ones = UINT64_C(0xffffffff00000000) | (low_ones & ~UINT32_C(15));
         bar.base = low & ~UINT32_C(15);
         if (bar.is_64) {
             uint32_t high = pci_read(access, address, offset + 4);
             pci_write(access, address, offset + 4, UINT32_MAX);
-            ones = (uint64_t)pci_read(access, address, offset + 4) << 32 | (uint32_t)ones;
+            ones |= (uint64_t)pci_read(access, address, offset + 4) << 32;
             pci_write(access, address, offset + 4, high);
             bar.base |= (uint64_t)high << 32;
         }
-        bar.bytes = ~ones + 1;
     }
+    bar.bytes = ones & -ones;
+    bar.present = bar.bytes != 0;
     pci_write(access, address, PCI_COMMAND_STATUS, command);
     return bar;
 }

@@ -251,6 +251,8 @@ TEST(capability_lists_without_end_end)
             found++;
         assert_true(found >= 1 && found <= PCI_CAPABILITY_COUNT_MAX);
         assert_true(read_count < 300);
+        budget = PCI_CAPABILITY_COUNT_MAX; /* one that reaches past the end is none */
+        assert_int_equal(pci_capability_next(&access, nic, PCI_CAPABILITY_MSIX, 0, &budget), 0);
     }
 }
 
@@ -282,6 +284,39 @@ TEST(bars_are_sized_with_decoding_off_and_restored)
     assert_int_equal(fake[0].word[PCI_BAR0 / 4 + 5], 0x38);
     assert_int_equal(fake[0].word[PCI_COMMAND_STATUS / 4],
                      PCI_COMMAND_IO | PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
+}
+
+/* The bits that keep a one: with holes, all of them reserved, 2^64 bytes, and ports beyond 16 bits. */
+TEST(bars_of_impossible_sizes_are_a_power_of_two_or_absent)
+{
+    static const struct {
+        uint32_t low, low_writable, high_writable;
+        uint64_t bytes;
+    } cases[] = {
+        { 0x0, 0x0f0f0000, 0, 0x10000 },
+        { 0x0, 0x80000010, 0, 16 },
+        { 0x8, 0x0000000f, 0, 0 },
+        { 0x4, 0xf, 0, 0 },
+        { 0xc, 0, 0xfffffff0, UINT64_C(1) << 36 },
+        { 0x4, 0, 0x80000000, UINT64_C(1) << 63 },
+        { 0x1, 0xffff0000, 0, 0 },
+        { 0x1, 0x0000a5a0, 0, 0x20 },
+    };
+    struct pci_access spare = access;
+    spare.spare = 0xdff00000;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        test_before_each();
+        make_nic();
+        put(&fake[0], PCI_BAR0, cases[i].low, cases[i].low_writable);
+        put(&fake[0], PCI_BAR0 + 4, 0, cases[i].high_writable);
+        struct pci_bar bar = pci_bar_read(&access, nic, 0);
+        assert_true(bar.bytes == cases[i].bytes);
+        assert_int_equal(bar.present, cases[i].bytes != 0);
+        pci_scan_bus(&spare, &list, 0);
+        pci_assign(&spare, &list, &list.function[0]);
+        const bool fits = !bar.is_port && bar.bytes != 0 && bar.bytes <= PCI_SPARE_BYTES;
+        assert_int_equal((fake[0].word[PCI_BAR0 / 4] & ~15u) != 0, fits);
+    }
 }
 
 /* Takes an untouched machine: the NIC's BARs get addresses of their own, and every bridge above forwards them. */
