@@ -6,49 +6,68 @@
 #include "base/bytes.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "base/secrets.h"
 #include "drivers/gve/gve.h"
-#include "kernel/memory/memory.h"
 
 enum {
-    MTU_BYTES_MAX = NETDEV_FRAME_BYTES_MAX - 14,
+    MTU_BYTES_MAX = NETDEV_FRAME_BYTES_MAX - GVE_ETHERNET_BYTES,
     MTU_BYTES_MIN = 68, /* RFC 791 */
     /* A reset or a command takes 2 s at most, which is Linux's limit for a command. */
     WAIT_US = 100,
     WAIT_COUNT_MAX = 20000,
     COMMAND_COUNT = GVE_PAGE_BYTES / sizeof(struct gve_command),
     IRQ_STRIDE_BYTES = 64,
+    DQO_RX_DOORBELL_STEP = 16, /* Linux's driver says that 8 is the least */
+    /* Entries that stay free between the newest and the oldest, as in Linux: no cache line has both. */
+    DQO_TX_GAP = 4,
     QPL_TX = 0, /* ids of the page lists */
     QPL_RX = 1,
 };
 
+/* gve.c refills when a quarter is left, of which the device may not know the last entries. */
+static_assert(GVE_DQO_RING_ENTRIES_MIN / 2 / 4 > DQO_RX_DOORBELL_STEP, "the device never runs dry");
+
 #define REGISTER(name) offsetof(struct gve_registers, name)
 
-static const char no_answer[] = "the gVNIC does not answer its admin queue";
-static const char refused[] = "the gVNIC refuses a command";
+/* Returns an error's text with the value that the device gave. It stays until the next call. */
+static const char *wrong(const char *what, uint64_t value)
+{
+    static char text[GVE_FAULT_BYTES];
+    format(text, sizeof text, "%s: %llu", what, (unsigned long long)value);
+    return text;
+}
 
 /* ---- registers ---- */
 
+static uint32_t read_register(struct gve_bus *bus, uint32_t offset) { return bus->ops->read(bus, offset); }
+
+/* Waits for bits of a register. Returns false after the longest time that a device may take. */
 static bool wait_for(struct gve_bus *bus, uint32_t offset, uint32_t mask, uint32_t value)
 {
     for (uint32_t i = 0; i < WAIT_COUNT_MAX; i++) {
-        if ((bus->ops->read(bus, offset) & mask) == value)
+        if ((read_register(bus, offset) & mask) == value)
             return true;
         bus->wait_us(WAIT_US);
     }
     return false;
 }
 
-/* Resets the device, which firmware or a Linux before this kernel may have left running. */
-static bool reset(struct gve_bus *bus)
+/* Resets the device, which firmware or a Linux before this kernel may have left running. Returns NULL, or why that
+ * fails. */
+static const char *reset(struct gve_bus *bus)
 {
+    static const char *const failed[] = { "the gVNIC does not come out of its reset, adminq_pfn",
+                                          "the gVNIC does not come out of its reset, its status" };
+    const bool by_status = bus->pci_revision != 0;
+    const uint32_t at = by_status ? REGISTER(device_status) : REGISTER(adminq_pfn);
     bus->command_count = 0;
-    if (bus->pci_revision == 0) {
-        bus->ops->write(bus, REGISTER(adminq_pfn), 0, 4);
-        return wait_for(bus, REGISTER(adminq_pfn), UINT32_MAX, 0);
-    }
-    bus->ops->write(bus, REGISTER(driver_status), GVE_DRIVER_STATUS_RESET, 4);
-    return wait_for(bus, REGISTER(device_status), GVE_DEVICE_STATUS_IS_RESET, GVE_DEVICE_STATUS_IS_RESET);
+    if (by_status)
+        bus->ops->write(bus, REGISTER(driver_status), GVE_DRIVER_STATUS_RESET, 4);
+    else
+        bus->ops->write(bus, at, 0, 4);
+    if (wait_for(bus, at, by_status ? GVE_DEVICE_STATUS_IS_RESET : UINT32_MAX,
+                 by_status ? GVE_DEVICE_STATUS_IS_RESET : 0))
+        return NULL;
+    return wrong(failed[by_status], read_register(bus, at));
 }
 
 /* Resets the device and gives it the admin queue. */
@@ -58,8 +77,9 @@ static const char *begin(struct gve_bus *bus)
         bus->commands = memory_take(GVE_PAGE_BYTES, GVE_PAGE_BYTES, "gve admin queue");
         bus->answer = memory_take(GVE_PAGE_BYTES, GVE_PAGE_BYTES, "gve answers");
     }
-    if (!reset(bus))
-        return "the gVNIC does not come out of its reset";
+    const char *error = reset(bus);
+    if (error != NULL)
+        return error;
     for (const char *text = "GVE-PEREGRINE-1.0.0\n"; *text != '\0'; text++)
         bus->ops->write(bus, REGISTER(driver_version), (uint8_t)*text, 1);
     const uint64_t at = (uintptr_t)bus->commands;
@@ -94,36 +114,14 @@ static const char *command_do(struct gve_bus *bus)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     bus->ops->write(bus, REGISTER(adminq_doorbell), bus->command_count, 4);
     if (!wait_for(bus, REGISTER(adminq_event_counter), UINT32_MAX, bus->command_count))
-        return no_answer;
+        return wrong("the gVNIC does not answer its admin queue, its count of commands",
+                     read_register(bus, REGISTER(adminq_event_counter)));
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     const uint32_t status = load_be32(&command->status);
     if (status == GVE_ADMINQ_STATUS_PASSED)
         return NULL;
     log_line("gve: %s: command 0x%x has status 0x%x", bus->place, load_be32(&command->opcode), status);
-    return refused;
-}
-
-static const char *command_with_id(struct gve_bus *bus, uint32_t opcode, uint32_t id)
-{
-    store_be32(&command_new(bus, opcode)->id, id);
-    return command_do(bus);
-}
-
-/* Tells the device which formats this driver knows. The numbers of operating systems are Google's, and none is ours: a
- * refusal is logged, and the commands that follow decide. */
-static const char *introduce(struct gve_bus *bus)
-{
-    struct gve_driver_info *info = (void *)bus->answer;
-    memset(info, 0, sizeof *info);
-    info->driver_major = 1;
-    store_be64(&info->capabilities[0],
-               BIT(GVE_CAPABILITY_GQI_QPL) | BIT(GVE_CAPABILITY_GQI_RDA) | BIT(GVE_CAPABILITY_DQO_RDA));
-    memcpy(info->os_text1, "Peregrine", sizeof "Peregrine");
-    struct gve_verify_driver_compatibility *args =
-        &command_new(bus, GVE_ADMINQ_VERIFY_DRIVER_COMPATIBILITY)->verify_driver_compatibility;
-    store_be64(&args->info_bytes, sizeof *info);
-    store_be64(&args->info_address, (uintptr_t)info);
-    return command_do(bus) == no_answer ? no_answer : NULL;
+    return wrong("the gVNIC refuses a command, with status", status);
 }
 
 /* ---- the device's description ---- */
@@ -135,17 +133,14 @@ struct description {
     bool raw, dqo;
 };
 
-/* The formats that the device offers. */
-struct formats {
-    bool gqi, dqo_rda, dqo_lists;
-};
-
-/* Reads the options. Returns false if they reach past the end. An option that requires features which this driver does
- * not know is none. */
-static bool options_read(const uint8_t *at, const uint8_t *end, uint32_t count, struct description *description,
-                         struct formats *formats)
+/* Collects the device's options in a set of GVE_OPTION_*. Returns false if they reach past the end. One that requires
+ * features which this driver does not know, or is shorter than it must be, is none. */
+static bool options_read(const uint8_t *at, const uint8_t *end, uint32_t count, uint64_t *options)
 {
-    for (; count > 0; count--) {
+    static const uint16_t least_bytes[] = {
+        [GVE_OPTION_GQI_RDA] = 4, [GVE_OPTION_GQI_QPL] = 4, [GVE_OPTION_DQO_RDA] = 8, [GVE_OPTION_DQO_QPL] = 0
+    };
+    for (*options = 0; count > 0; count--) {
         struct gve_device_option option;
         if ((size_t)(end - at) < sizeof option)
             return false;
@@ -155,16 +150,9 @@ static bool options_read(const uint8_t *at, const uint8_t *end, uint32_t count, 
         if (bytes > end - at)
             return false;
         at += bytes;
-        if (load_be32(&option.required_features) != 0)
-            continue;
-        description->raw |= id == GVE_OPTION_GQI_RAW_ADDRESSING && bytes == 0;
-        description->raw |= id == GVE_OPTION_GQI_RDA && bytes >= GVE_OPTION_GQI_BYTES;
-        formats->gqi |= description->raw || (id == GVE_OPTION_GQI_QPL && bytes >= GVE_OPTION_GQI_BYTES);
-        formats->dqo_rda |= id == GVE_OPTION_DQO_RDA && bytes >= GVE_OPTION_DQO_RDA_BYTES;
-        formats->dqo_lists |= id == GVE_OPTION_DQO_QPL;
+        if (load_be32(&option.required_features) == 0 && id < ARRAY_COUNT(least_bytes) && bytes >= least_bytes[id])
+            *options |= BIT(id);
     }
-    description->dqo = formats->dqo_rda && !formats->gqi;
-    description->raw |= description->dqo;
     return true;
 }
 
@@ -177,7 +165,7 @@ static bool entries_are_usable(uint32_t count, uint32_t least)
 static const char *describe(struct gve_bus *bus, struct description *description)
 {
     struct gve_device_descriptor fixed;
-    struct formats formats = { 0 };
+    uint64_t options;
     struct gve_describe_device *args = &command_new(bus, GVE_ADMINQ_DESCRIBE_DEVICE)->describe_device;
     store_be64(&args->descriptor_address, (uintptr_t)bus->answer);
     store_be32(&args->descriptor_version, GVE_DEVICE_DESCRIPTOR_VERSION);
@@ -197,17 +185,26 @@ static const char *describe(struct gve_bus *bus, struct description *description
     };
     memcpy(description->mac, fixed.mac, sizeof fixed.mac);
     if (bytes < sizeof fixed || bytes > GVE_PAGE_BYTES
-        || !options_read(bus->answer + sizeof fixed, bus->answer + bytes, load_be16(&fixed.option_count), description,
-                         &formats))
-        return "the gVNIC's description of itself is cut off";
-    if (formats.dqo_lists && !formats.gqi && !formats.dqo_rda)
+        || !options_read(bus->answer + sizeof fixed, bus->answer + bytes, load_be16(&fixed.option_count), &options))
+        return wrong("the gVNIC's description of itself is cut off, its bytes", bytes);
+    const bool gqi_raw = (options & (BIT(GVE_OPTION_GQI_RAW_ADDRESSING) | BIT(GVE_OPTION_GQI_RDA))) != 0;
+    const bool gqi = gqi_raw || (options & BIT(GVE_OPTION_GQI_QPL));
+    description->dqo = !gqi && (options & BIT(GVE_OPTION_DQO_RDA));
+    description->raw = gqi_raw || description->dqo;
+    if (!gqi && !description->dqo && (options & BIT(GVE_OPTION_DQO_QPL)))
         return "the gVNIC offers queues of the format DQO with page lists alone, which this driver does not know";
+    static const uint8_t no_mac[NETDEV_MAC_BYTES];
     const uint32_t entries_min = description->dqo ? GVE_DQO_RING_ENTRIES_MIN : GVE_RING_ENTRIES_MIN;
-    if (!entries_are_usable(description->tx_entries, entries_min)
-        || !entries_are_usable(description->rx_entries, entries_min) || description->counter_count == 0)
-        return "the gVNIC's queues have an impossible size";
-    if (description->mtu_bytes < MTU_BYTES_MIN || (description->mac[0] & 1))
-        return "the gVNIC has an impossible MTU or hardware address";
+    if (!entries_are_usable(description->tx_entries, entries_min))
+        return wrong("the gVNIC's transmit queue has an impossible size", description->tx_entries);
+    if (!entries_are_usable(description->rx_entries, entries_min))
+        return wrong("the gVNIC's receive queue has an impossible size", description->rx_entries);
+    if (description->counter_count == 0)
+        return "the gVNIC has no counters";
+    if (description->mtu_bytes < MTU_BYTES_MIN)
+        return wrong("the gVNIC has an impossible MTU", description->mtu_bytes);
+    if ((description->mac[0] & 1) || memcmp(description->mac, no_mac, sizeof no_mac) == 0)
+        return wrong("the gVNIC has an impossible hardware address, which begins with", description->mac[0]);
     return NULL;
 }
 
@@ -217,7 +214,7 @@ bool gve_peek_mac(struct gve_bus *bus, uint8_t mac[NETDEV_MAC_BYTES])
     const bool known = begin(bus) == NULL && describe(bus, &description) == NULL;
     if (known)
         memcpy(mac, description.mac, NETDEV_MAC_BYTES);
-    return reset(bus) && known;
+    return reset(bus) == NULL && known;
 }
 
 /* ---- the way up ---- */
@@ -233,13 +230,12 @@ static const char *resources_configure(struct gve *net, const struct description
 {
     struct gve_bus *bus = net->bus;
     const size_t counter_bytes = description->counter_count * sizeof(uint32_t);
-    net->tx.counter = memory_take(counter_bytes, 64, "gve counters");
-    memset((void *)(uintptr_t)net->tx.counter, 0, counter_bytes);
+    net->counters = memset(memory_take(counter_bytes, 64, "gve counters"), 0, counter_bytes);
     memset(bus->answer, 0xff, GVE_PAGE_BYTES); /* out of range: for fields that the device leaves out */
     const struct shared *shared = (const void *)bus->answer;
     struct gve_configure_device_resources *args =
         &command_new(bus, GVE_ADMINQ_CONFIGURE_DEVICE_RESOURCES)->configure_device_resources;
-    store_be64(&args->counter_array, (uintptr_t)net->tx.counter);
+    store_be64(&args->counter_array, (uintptr_t)net->counters);
     store_be64(&args->irq_doorbells, (uintptr_t)shared->irq_doorbells);
     store_be32(&args->counter_count, description->counter_count);
     store_be32(&args->irq_doorbell_count, GVE_NOTIFY_COUNT);
@@ -271,16 +267,15 @@ static const char *buffers_take(struct gve *net, const struct description *descr
     const size_t all_bytes = (size_t)(net->rx_posted_max + NETDEV_RX_BORROWED_MAX) * GVE_RX_BUFFER_BYTES;
     const size_t rx_bytes = net->raw ? all_bytes
                                      : max_size(description->rx_entries * (size_t)GVE_PAGE_BYTES, all_bytes);
-    if (!net->raw && description->page_count_max < (rx_bytes + GVE_TX_MEMORY_BYTES) / GVE_PAGE_BYTES)
-        return "the gVNIC takes too few pages for the buffers";
+    if (!net->raw && description->page_count_max < (rx_bytes + TX_POOL_BYTES) / GVE_PAGE_BYTES)
+        return wrong("the gVNIC takes too few pages for the buffers", description->page_count_max);
     net->rx_memory = memory_take(rx_bytes, GVE_PAGE_BYTES, "receive buffers");
-    net->tx_memory = memory_take(GVE_TX_MEMORY_BYTES, GVE_PAGE_BYTES, "transmit buffers");
-    secrets_hold(net->tx_memory, GVE_TX_MEMORY_BYTES); /* logins */
+    const uint8_t *tx_memory = tx_pool_init(&net->tx_pool, GVE_TX_FRAME_OFFSET);
     if (net->raw)
         return NULL;
     net->rx_base = (uintptr_t)net->rx_memory;
-    net->tx_base = (uintptr_t)net->tx_memory;
-    const char *error = page_list_register(net->bus, QPL_TX, net->tx_memory, GVE_TX_MEMORY_BYTES / GVE_PAGE_BYTES);
+    net->tx_base = (uintptr_t)tx_memory;
+    const char *error = page_list_register(net->bus, QPL_TX, tx_memory, TX_POOL_BYTES / GVE_PAGE_BYTES);
     return error != NULL ? error
                          : page_list_register(net->bus, QPL_RX, net->rx_memory, (uint32_t)(rx_bytes / GVE_PAGE_BYTES));
 }
@@ -296,16 +291,16 @@ static const char *tx_create(struct gve *net, uint32_t entries)
     struct gve_bus *bus = net->bus;
     const struct shared *shared = (const void *)bus->answer;
     net->tx.mask = entries - 1;
+    net->tx.room = net->is_dqo ? entries - 1 - DQO_TX_GAP : entries;
     net->tx.ring = ring_take(entries * sizeof *net->tx.ring);
-    net->dqo.tx_ring = (void *)net->tx.ring;
-    static_assert(sizeof *net->dqo.tx_ring == sizeof *net->tx.ring, "descriptors of both formats have 16 bytes");
+    static_assert(sizeof *net->tx.dqo_ring == sizeof *net->tx.ring, "descriptors of both formats have 16 bytes");
     if (net->is_dqo)
-        net->dqo.tx_completions = ring_take(entries * sizeof *net->dqo.tx_completions);
+        net->tx.completions = ring_take(entries * sizeof *net->tx.completions);
     net->tx.buffer = ring_take(entries * sizeof *net->tx.buffer);
     struct gve_create_tx_queue *args = &command_new(bus, GVE_ADMINQ_CREATE_TX_QUEUE)->create_tx_queue;
     store_be64(&args->resources_address, (uintptr_t)&shared->tx);
     store_be64(&args->ring_address, (uintptr_t)net->tx.ring);
-    store_be64(&args->completion_ring_address, (uintptr_t)net->dqo.tx_completions);
+    store_be64(&args->completion_ring_address, (uintptr_t)net->tx.completions);
     store_be16(&args->completion_ring_size, net->is_dqo ? (uint16_t)entries : 0);
     store_be32(&args->page_list_id, net->raw ? GVE_QPL_ID_RAW_ADDRESSING : QPL_TX);
     store_be32(&args->notify_id, GVE_NOTIFY_TX);
@@ -319,11 +314,10 @@ static const char *rx_create(struct gve *net, uint32_t entries)
     const struct shared *shared = (const void *)bus->answer;
     net->rx.mask = entries - 1;
     net->rx.seq = net->is_dqo ? GVE_DQO_RX_GENERATION >> 8 : 1;
+    net->rx.step = net->is_dqo ? DQO_RX_DOORBELL_STEP : 1;
     net->rx.ring = ring_take(entries * sizeof *net->rx.ring);
-    net->rx.data = ring_take(entries * (net->is_dqo ? sizeof *net->dqo.posts : sizeof *net->rx.data));
-    net->dqo.rx_completions = (const void *)net->rx.ring;
-    net->dqo.posts = (void *)net->rx.data;
-    static_assert(sizeof *net->dqo.rx_completions <= sizeof *net->rx.ring, "the ring has room for either format");
+    net->rx.data = ring_take(entries * (net->is_dqo ? sizeof *net->rx.posts : sizeof *net->rx.data));
+    static_assert(sizeof *net->rx.completions <= sizeof *net->rx.ring, "the ring has room for either format");
     net->rx.buffer = ring_take(entries * sizeof *net->rx.buffer);
     struct gve_create_rx_queue *args = &command_new(bus, GVE_ADMINQ_CREATE_RX_QUEUE)->create_rx_queue;
     store_be32(&args->notify_id, GVE_NOTIFY_RX);
@@ -349,7 +343,7 @@ static const char *packet_types_read(struct gve *net)
     for (uint32_t i = 0; error == NULL && i < GVE_PACKET_TYPES; i++)
         if ((types[i].l3 == GVE_L3_IPV4 || types[i].l3 == GVE_L3_IPV6)
             && (types[i].l4 == GVE_L4_TCP || types[i].l4 == GVE_L4_UDP))
-            net->dqo.summed[i / 8] |= (uint8_t)(1u << i % 8);
+            net->summed[i / 8] |= (uint8_t)(1u << i % 8);
     return error;
 }
 
@@ -358,22 +352,25 @@ static const char *places_take(struct gve *net, uint32_t counter_count)
 {
     const struct shared *shared = (const void *)net->bus->answer;
     const uint32_t counter = load_be32(&shared->tx.counter_index);
-    const uint32_t count = net->bus->doorbell_count;
-    net->tx.doorbell = load_be32(&shared->tx.doorbell_index);
-    net->rx.doorbell = load_be32(&shared->rx.doorbell_index);
-    bool good = (counter < counter_count || net->is_dqo) && net->tx.doorbell < count && net->rx.doorbell < count
-                && net->tx.doorbell != net->rx.doorbell;
-    for (size_t i = 0; i < GVE_NOTIFY_COUNT; i++) {
-        net->irq_doorbell[i] = load_be32(shared->irq_doorbells + i * IRQ_STRIDE_BYTES);
-        good = good && net->irq_doorbell[i] < count && net->irq_doorbell[i] != net->tx.doorbell
-               && net->irq_doorbell[i] != net->rx.doorbell;
+    uint32_t *const places[] = { &net->tx.doorbell, &net->rx.doorbell, &net->irq_doorbell[0], &net->irq_doorbell[1] };
+    const void *const given[] = { &shared->tx.doorbell_index, &shared->rx.doorbell_index, shared->irq_doorbells,
+                                  shared->irq_doorbells + IRQ_STRIDE_BYTES };
+    for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
+        *places[i] = load_be32(given[i]);
+        bool good = *places[i] < net->bus->doorbell_count;
+        for (size_t k = 0; k < i; k++)
+            good = good && *places[k] != *places[i];
+        if (!good)
+            return wrong("the gVNIC puts a doorbell where there is none, or another one", *places[i]);
     }
-    if (!good)
-        return "the gVNIC puts a doorbell or a counter where there is none";
-    if (!net->is_dqo) /* DQO has completions */
-        net->tx.counter += counter;
+    if (net->is_dqo) /* completions are its counter */
+        return NULL;
+    if (counter >= counter_count)
+        return wrong("the gVNIC puts a counter where there is none", counter);
+    net->tx.counter = net->counters + counter;
     return NULL;
 }
+static_assert(GVE_NOTIFY_COUNT == 2, "places_take");
 
 static const char *bring_up(struct gve *net)
 {
@@ -381,16 +378,14 @@ static const char *bring_up(struct gve *net)
     struct description description;
     const char *error;
 
-    if ((error = begin(bus)) != NULL || (error = introduce(bus)) != NULL
-        || (error = describe(bus, &description)) != NULL)
+    if ((error = begin(bus)) != NULL || (error = describe(bus, &description)) != NULL)
         return error;
     memcpy(net->device.mac, description.mac, sizeof net->device.mac);
     net->device.mtu_bytes = (uint16_t)min_size(description.mtu_bytes, MTU_BYTES_MAX);
     net->device.tx_checksum = true;
     net->raw = description.raw;
     net->is_dqo = description.dqo;
-    if (net->is_dqo)
-        net->device.ops = &gve_dqo_ops;
+    net->device.ops = net->is_dqo ? &gve_dqo_ops : &gve_gqi_ops;
     if ((error = resources_configure(net, &description)) != NULL || (error = buffers_take(net, &description)) != NULL
         || (error = tx_create(net, description.tx_entries)) != NULL
         || (error = rx_create(net, description.rx_entries)) != NULL
@@ -402,7 +397,7 @@ static const char *bring_up(struct gve *net)
     for (size_t i = 0; i < GVE_NOTIFY_COUNT && !net->is_dqo; i++) /* DQO's are off until they are asked for */
         bus->ops->doorbell(bus, net->irq_doorbell[i], GVE_IRQ_MASK);
     gve_rx_refill(net);
-    gve_state_set(net, bus->ops->read(bus, REGISTER(device_status)));
+    gve_state_set(net, read_register(bus, REGISTER(device_status)));
     return net->broken;
 }
 
@@ -411,34 +406,23 @@ const char *gve_init(struct gve *net, struct gve_bus *bus)
     ASSERT(bus->ops != NULL && bus->wait_us != NULL);
     memset(net, 0, sizeof *net);
     net->bus = bus;
-    net->device.ops = &gve_ops;
     /* Memory is reached directly, or not at all: no command asks for translated addresses. */
     if (bus->behind != NULL)
         return "this machine has an IOMMU or encrypted memory, which this driver does not know";
     const char *error = bring_up(net);
-    if (error != NULL)
-        reset(bus);
-    return error;
+    if (error == NULL)
+        return NULL;
+    static char kept[GVE_FAULT_BYTES]; /* later resets and peeks have errors, too */
+    format(kept, sizeof kept, "%s", error);
+    reset(bus);
+    return kept;
 }
 
-/* Goes on after an error up to the reset, except that a device which does not answer is not asked again. */
 void gve_stop(struct gve *net)
 {
-    static const struct {
-        uint32_t opcode, id;
-        bool page_list;
-    } steps[] = {
-        { GVE_ADMINQ_DESTROY_TX_QUEUE, 0, false },
-        { GVE_ADMINQ_DESTROY_RX_QUEUE, 0, false },
-        { GVE_ADMINQ_UNREGISTER_PAGE_LIST, QPL_TX, true },
-        { GVE_ADMINQ_UNREGISTER_PAGE_LIST, QPL_RX, true },
-        { GVE_ADMINQ_DECONFIGURE_DEVICE_RESOURCES, 0, false },
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(steps); i++)
-        if (!(steps[i].page_list && net->raw) && command_with_id(net->bus, steps[i].opcode, steps[i].id) == no_answer)
-            break;
-    if (!reset(net->bus))
-        log_line("gve: %s: the reset is not acknowledged", net->bus->place);
+    const char *error = reset(net->bus);
+    if (error != NULL)
+        log_line("gve: %s: %s", net->bus->place, error);
 }
 
 size_t gve_describe(const struct gve *net, char *out, size_t out_bytes)

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/hot_section.h"
+#include "base/log.h"
 #include "drivers/pci/spec.h"
 #include "kernel/time/clock.h"
 
@@ -57,8 +58,12 @@ bool gve_pci_open(struct gve_pci *pci, const struct pci_access *access, const st
     const uint64_t doorbell_bytes = min_u64(rings->bytes, DOORBELL_BYTES_MAX);
     if (bar[GVE_BAR_REGISTERS].is_port || rings->is_port || doorbell_bytes < 4
         || !pci_registers_open(&bar[GVE_BAR_REGISTERS], 0, sizeof(struct gve_registers), &pci->block)
-        || !pci_registers_open(rings, 0, doorbell_bytes, &pci->doorbells))
+        || !pci_registers_open(rings, 0, doorbell_bytes, &pci->doorbells)) {
+        for (unsigned i = 0; i <= GVE_BAR_DOORBELLS; i += GVE_BAR_DOORBELLS)
+            log_line("gve: %s: BAR %u has %llu bytes%s at 0x%llx", pci->bus.place, i, (unsigned long long)bar[i].bytes,
+                     bar[i].is_port ? " of ports" : "", (unsigned long long)bar[i].base);
         return false;
+    }
     pci->bus.ops = &ops;
     pci->bus.wait_us = clock_spin_us;
     pci->bus.doorbell_count = (uint32_t)(doorbell_bytes / 4);

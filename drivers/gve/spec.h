@@ -1,5 +1,6 @@
-/* Google Virtual NIC (gVNIC, PCI 1ae0:0042): numbers and layouts, in the words of the public drivers. There is no
- * public specification; the facts are those that the drivers of Linux, FreeBSD and DPDK have in common.
+/* Google Virtual NIC (gVNIC, PCI 1ae0:0042): numbers and layouts that this driver uses, in the words of the public
+ * drivers; tests/gve/spec.h has others'. There is no public specification; the facts are those that the drivers of
+ * Linux, FreeBSD and DPDK have in common.
  *
  * Registers, admin queue, GQI rings and their doorbells are big-endian: read a field by load_be16(&...) and the like.
  * DQO rings and their doorbells are little-endian. */
@@ -13,7 +14,6 @@ enum {
     GVE_PCI_VENDOR = 0x1ae0,
     GVE_PCI_DEVICE = 0x0042,
     GVE_BAR_REGISTERS = 0,
-    GVE_BAR_MSIX = 1,
     GVE_BAR_DOORBELLS = 2, /* an array of 32-bit doorbells */
     GVE_PAGE_BYTES = 4096,
 };
@@ -34,7 +34,6 @@ struct gve_registers {
     uint32_t adminq_base_lo;
     uint16_t adminq_bytes;
 };
-static_assert(offsetof(struct gve_registers, adminq_pfn) == 0x10, "BAR0");
 static_assert(offsetof(struct gve_registers, driver_version) == 0x1f, "BAR0");
 static_assert(offsetof(struct gve_registers, adminq_bytes) == 0x28, "BAR0");
 
@@ -42,7 +41,6 @@ static_assert(offsetof(struct gve_registers, adminq_bytes) == 0x28, "BAR0");
 enum {
     GVE_DEVICE_STATUS_RESET = 0x2, /* the device asks to be reset */
     GVE_DEVICE_STATUS_LINK_UP = 0x4,
-    GVE_DEVICE_STATUS_REPORT_STATS = 0x8,
     GVE_DEVICE_STATUS_IS_RESET = 0x10, /* revision 1: the answer to GVE_DRIVER_STATUS_RESET */
     GVE_DRIVER_STATUS_RUN = 0x1,
     GVE_DRIVER_STATUS_RESET = 0x2,
@@ -53,32 +51,18 @@ enum {
     GVE_ADMINQ_DESCRIBE_DEVICE = 0x1,
     GVE_ADMINQ_CONFIGURE_DEVICE_RESOURCES = 0x2,
     GVE_ADMINQ_REGISTER_PAGE_LIST = 0x3,
-    GVE_ADMINQ_UNREGISTER_PAGE_LIST = 0x4,
     GVE_ADMINQ_CREATE_TX_QUEUE = 0x5,
     GVE_ADMINQ_CREATE_RX_QUEUE = 0x6,
-    GVE_ADMINQ_DESTROY_TX_QUEUE = 0x7,
-    GVE_ADMINQ_DESTROY_RX_QUEUE = 0x8,
-    GVE_ADMINQ_DECONFIGURE_DEVICE_RESOURCES = 0x9,
-    GVE_ADMINQ_CONFIGURE_RSS = 0xa,
-    GVE_ADMINQ_SET_DRIVER_PARAMETER = 0xb,
-    GVE_ADMINQ_REPORT_STATS = 0xc,
-    GVE_ADMINQ_REPORT_LINK_SPEED = 0xd,
     GVE_ADMINQ_GET_PTYPE_MAP = 0xe,
-    GVE_ADMINQ_VERIFY_DRIVER_COMPATIBILITY = 0xf,
-    GVE_ADMINQ_OPCODE_END,
 };
 
-/* Status of a command; the driver writes 0 before. Errors are UINT32_C(0xfffffff0) and above. */
-enum { GVE_ADMINQ_STATUS_UNSET = 0, GVE_ADMINQ_STATUS_PASSED = 1 };
-#define GVE_ADMINQ_STATUS_FAILED_PRECONDITION UINT32_C(0xfffffff5)
-#define GVE_ADMINQ_STATUS_INVALID_ARGUMENT    UINT32_C(0xfffffff7)
-#define GVE_ADMINQ_STATUS_NOT_FOUND           UINT32_C(0xfffffff8)
-#define GVE_ADMINQ_STATUS_UNIMPLEMENTED       UINT32_C(0xfffffffe)
+/* Status of a command; the driver writes 0 before. */
+enum { GVE_ADMINQ_STATUS_PASSED = 1 };
 
-#define GVE_QPL_ID_RAW_ADDRESSING             UINT32_MAX /* the page list of a queue with bus addresses */
+#define GVE_QPL_ID_RAW_ADDRESSING UINT32_MAX /* the page list of a queue with bus addresses */
 
 /* Queue formats */
-enum { GVE_FORMAT_GQI_RDA = 1, GVE_FORMAT_GQI_QPL = 2, GVE_FORMAT_DQO_RDA = 3, GVE_FORMAT_DQO_QPL = 4 };
+enum { GVE_FORMAT_GQI_RDA = 1, GVE_FORMAT_GQI_QPL = 2, GVE_FORMAT_DQO_RDA = 3 };
 
 struct gve_describe_device {
     uint64_t descriptor_address;
@@ -136,34 +120,6 @@ struct gve_create_rx_queue {
     uint8_t padding2[2];
 };
 
-struct gve_set_driver_parameter {
-    uint32_t type; /* GVE_PARAMETER_MTU */
-    uint32_t reserved;
-    uint64_t value;
-};
-enum { GVE_PARAMETER_MTU = 1 };
-
-struct gve_report_stats {
-    uint64_t bytes;
-    uint64_t address;
-    uint64_t interval_ms; /* 0: no more reports */
-};
-
-struct gve_verify_driver_compatibility {
-    uint64_t info_bytes;
-    uint64_t info_address; /* struct gve_driver_info */
-};
-
-struct gve_configure_rss {
-    uint16_t hash_types;
-    uint8_t algorithm;
-    uint8_t reserved;
-    uint16_t key_bytes;
-    uint16_t table_entries; /* 32 bits each */
-    uint64_t key_address;
-    uint64_t table_address;
-};
-
 struct gve_get_ptype_map {
     uint64_t bytes;
     uint64_t address;
@@ -178,24 +134,15 @@ struct gve_command {
         struct gve_register_page_list register_page_list;
         struct gve_create_tx_queue create_tx_queue;
         struct gve_create_rx_queue create_rx_queue;
-        struct gve_set_driver_parameter set_driver_parameter;
-        struct gve_report_stats report_stats;
-        struct gve_verify_driver_compatibility verify_driver_compatibility;
         struct gve_get_ptype_map get_ptype_map;
-        struct gve_configure_rss configure_rss;
-        uint64_t link_speed_address; /* report_link_speed: the device writes 64 bits, in Mbit/s */
-        uint32_t id;                 /* unregister_page_list, destroy_tx_queue, destroy_rx_queue */
         uint8_t bytes[56];
     };
 };
 static_assert(sizeof(struct gve_command) == 64 && offsetof(struct gve_command, bytes) == 8, "admin queue command");
-static_assert(sizeof(struct gve_describe_device) == 16, "describe device");
 static_assert(sizeof(struct gve_configure_device_resources) == 40, "configure device resources");
 static_assert(sizeof(struct gve_register_page_list) == 24, "register page list");
 static_assert(sizeof(struct gve_create_tx_queue) == 48, "create tx queue");
-static_assert(offsetof(struct gve_create_tx_queue, ring_size) == 40, "create tx queue");
 static_assert(sizeof(struct gve_create_rx_queue) == 56, "create rx queue");
-static_assert(offsetof(struct gve_create_rx_queue, ring_size) == 44, "create rx queue");
 
 /* The answer to DESCRIBE_DEVICE; options follow. */
 struct gve_device_descriptor {
@@ -214,7 +161,6 @@ struct gve_device_descriptor {
     uint8_t reserved2[6];
 };
 static_assert(sizeof(struct gve_device_descriptor) == 40, "device descriptor");
-static_assert(offsetof(struct gve_device_descriptor, mac) == 24, "device descriptor");
 
 struct gve_device_option {
     uint16_t id; /* GVE_OPTION_* */
@@ -228,30 +174,7 @@ enum {
     GVE_OPTION_GQI_QPL = 0x3,
     GVE_OPTION_DQO_RDA = 0x4,
     GVE_OPTION_DQO_QPL = 0x7,
-    GVE_OPTION_JUMBO_FRAMES = 0x8,
 };
-/* The contents of the options above: GQI's have the first word alone. */
-struct gve_option_contents {
-    uint32_t supported_features; /* GVE_FEATURE_JUMBO_FRAMES, in any of the formats' options */
-    union {
-        uint16_t max_mtu;               /* JUMBO_FRAMES */
-        uint16_t tx_completion_entries; /* DQO_RDA; Linux 6.1 takes the ring's size from here */
-    };
-    uint16_t rx_buffer_entries; /* DQO_RDA, as before */
-};
-enum { GVE_FEATURE_JUMBO_FRAMES = 0x4 };
-enum { GVE_OPTION_GQI_BYTES = 4, GVE_OPTION_DQO_RDA_BYTES = 8, GVE_OPTION_JUMBO_FRAMES_BYTES = 8 };
-static_assert(sizeof(struct gve_option_contents) == 8, "device option");
-
-struct gve_driver_info {
-    uint8_t os_type; /* 1: Linux */
-    uint8_t driver_major, driver_minor, driver_sub;
-    uint32_t os_major, os_minor, os_sub;
-    uint64_t capabilities[4]; /* bits GVE_CAPABILITY_* in the first */
-    uint8_t os_text1[128], os_text2[128];
-};
-static_assert(sizeof(struct gve_driver_info) == 304, "driver info");
-enum { GVE_CAPABILITY_GQI_QPL = 0, GVE_CAPABILITY_GQI_RDA = 1, GVE_CAPABILITY_DQO_RDA = 3 };
 
 /* The device's answer to the creation of a queue. */
 struct gve_queue_resources {
@@ -268,7 +191,7 @@ static_assert(sizeof(struct gve_queue_resources) == 64, "queue resources");
 
 /* GQI tx descriptors. `address` is a bus address, or an offset into the queue's page list. The doorbell takes the count
  * of descriptors published since the creation. */
-struct gve_tx_packet {      /* the first of a packet: GVE_TX_STD or GVE_TX_TSO, with GVE_TX_L4_CHECKSUM */
+struct gve_tx_packet {      /* the first of a packet, and the only one of ours */
     uint8_t type_flags;     /* type in the upper four bits */
     uint8_t l4_csum_offset; /* offset of the checksum in the L4 header, in 16-bit words */
     uint8_t l4_hdr_offset;  /* offset of the L4 header in the packet, in 16-bit words */
@@ -277,38 +200,8 @@ struct gve_tx_packet {      /* the first of a packet: GVE_TX_STD or GVE_TX_TSO, 
     uint16_t segment_bytes; /* this descriptor's */
     uint64_t address;
 };
-struct gve_tx_segment { /* GVE_TX_SEGMENT: the rest of a packet */
-    uint8_t type_flags;
-    uint8_t l3_offset; /* TSO, in 16-bit words */
-    uint16_t reserved;
-    uint16_t mss; /* TSO */
-    uint16_t segment_bytes;
-    uint64_t address;
-};
-struct gve_tx_metadata { /* GVE_TX_METADATA: second in a packet, without data */
-    uint8_t type_flags;
-    uint8_t path_state;
-    uint16_t reserved0;
-    uint32_t path_hash;
-    uint64_t reserved1;
-};
-union gve_tx_descriptor {
-    struct gve_tx_packet packet;
-    struct gve_tx_segment segment;
-    struct gve_tx_metadata metadata;
-};
-static_assert(sizeof(union gve_tx_descriptor) == 16, "tx descriptor");
-static_assert(offsetof(struct gve_tx_packet, address) == 8, "tx descriptor");
-static_assert(offsetof(struct gve_tx_segment, segment_bytes) == 6, "tx descriptor");
-enum {
-    GVE_TX_STD = 0x00,
-    GVE_TX_TSO = 0x10,
-    GVE_TX_SEGMENT = 0x20,
-    GVE_TX_METADATA = 0x30,
-    GVE_TX_TYPE = 0xf0, /* mask */
-    GVE_TX_L4_CHECKSUM = 0x01,
-    GVE_TX_TSO_IPV6 = 0x02, /* in segments */
-};
+static_assert(sizeof(struct gve_tx_packet) == 16, "tx descriptor");
+enum { GVE_TX_STD = 0x00, GVE_TX_L4_CHECKSUM = 0x01 };
 
 /* GQI rx: entry n of the data ring holds the address of the buffer that entry n of the descriptor ring will describe.
  * The frame begins GVE_RX_PAD_BYTES into the buffer. The doorbell takes the count of buffers posted since the creation.
@@ -325,14 +218,12 @@ struct gve_rx_descriptor {
     uint16_t flags_seq;    /* GVE_RX_* */
 };
 static_assert(sizeof(struct gve_rx_descriptor) == 64, "rx descriptor");
-static_assert(offsetof(struct gve_rx_descriptor, checksum) == 58, "rx descriptor");
 enum {
     GVE_RX_PAD_BYTES = 2,
     GVE_RX_SEQ = 0x0007, /* mask */
     GVE_RX_SEQ_LAST = 7,
     GVE_RX_FRAGMENT = 0x0040, /* IP's */
     GVE_RX_IPV4 = 0x0080,
-    GVE_RX_IPV6 = 0x0100,
     GVE_RX_TCP = 0x0200,
     GVE_RX_UDP = 0x0400,
     GVE_RX_ERROR = 0x0800,
@@ -341,11 +232,7 @@ enum {
 
 /* DQO rings are little-endian. The doorbells of the tx ring and of the rx buffer ring take the index that follows the
  * last published entry. A completion is new if its generation bit is that of this round: 1, 0, 1, ... */
-enum {
-    GVE_DQO_IRQ_ENABLE = 0x01,
-    GVE_DQO_IRQ_CLEAR_PENDING = 0x02,
-    GVE_DQO_IRQ_KEEP_INTERVAL = 0x18, /* else the interval from bit 5 on, in units of 2 us */
-};
+enum { GVE_DQO_IRQ_ENABLE = 0x01 };
 
 struct gve_dqo_tx_packet {
     uint64_t address;
@@ -355,29 +242,11 @@ struct gve_dqo_tx_packet {
     uint16_t tag;   /* comes back in the packet's completion */
     uint16_t bytes; /* this descriptor's, 14 bits */
 };
-struct gve_dqo_tx_segmentation {
-    uint32_t payload_bytes; /* 24 bits */
-    uint16_t mss;           /* 14 bits */
-    uint8_t header_bytes;
-    uint8_t flex0;
-    uint8_t type_flags;
-    uint8_t flex[7];
-};
-union gve_dqo_tx_descriptor {
-    struct gve_dqo_tx_packet packet;
-    struct gve_dqo_tx_segmentation segmentation;
-};
-static_assert(sizeof(union gve_dqo_tx_descriptor) == 16, "DQO tx descriptor");
-static_assert(offsetof(struct gve_dqo_tx_packet, bytes) == 14, "DQO tx descriptor");
-static_assert(offsetof(struct gve_dqo_tx_segmentation, type_flags) == 8, "DQO tx descriptor");
+static_assert(sizeof(struct gve_dqo_tx_packet) == 16, "DQO tx descriptor");
 enum {
-    GVE_DQO_TX_CONTEXT = 0x04,      /* metadata, before a packet */
-    GVE_DQO_TX_SEGMENTATION = 0x05, /* before a large TCP segment */
-    GVE_DQO_TX_PACKET = 0x0c,
-    GVE_DQO_TX_TYPE = 0x1f, /* mask */
-    GVE_DQO_TX_END = 0x20,  /* the packet's last descriptor */
+    GVE_DQO_TX_PACKET = 0x0c, /* the type, lower five bits */
+    GVE_DQO_TX_END = 0x20,    /* the packet's last descriptor */
     GVE_DQO_TX_CHECKSUM = 0x40,
-    GVE_DQO_TX_REPORT = 0x80, /* asks for a completion of the descriptors up to this one */
 };
 
 struct gve_dqo_tx_completion {
@@ -406,8 +275,8 @@ struct gve_dqo_rx_buffer {
 static_assert(sizeof(struct gve_dqo_rx_buffer) == 32, "DQO rx buffer");
 
 struct gve_dqo_rx_completion {
-    uint8_t format; /* GVE_DQO_RX_FORMAT */
-    uint8_t flags;  /* GVE_DQO_RX_ERROR */
+    uint8_t format;
+    uint8_t flags; /* GVE_DQO_RX_ERROR */
     uint16_t packet_type;
     uint16_t bytes; /* 14 bits, without a pad, and GVE_DQO_RX_GENERATION */
     uint16_t header_bytes;
@@ -423,7 +292,6 @@ struct gve_dqo_rx_completion {
 static_assert(sizeof(struct gve_dqo_rx_completion) == 32, "DQO rx completion");
 static_assert(offsetof(struct gve_dqo_rx_completion, buffer_id) == 12, "DQO rx completion");
 enum {
-    GVE_DQO_RX_FORMAT = 1,
     GVE_DQO_RX_ERROR = 0x04,
     GVE_DQO_RX_PACKET_TYPE = 0x03ff, /* mask */
     GVE_DQO_RX_BYTES = 0x3fff,       /* mask */
@@ -440,5 +308,4 @@ struct gve_packet_type {
     uint8_t l3, l4; /* GVE_L3_*, GVE_L4_*; 0: unknown */
 };
 enum { GVE_PACKET_TYPES = 1024 };
-enum { GVE_L3_OTHER = 1, GVE_L3_IPV4 = 2, GVE_L3_IPV6 = 3 };
-enum { GVE_L4_OTHER = 1, GVE_L4_TCP = 2, GVE_L4_UDP = 3, GVE_L4_ICMP = 4, GVE_L4_SCTP = 5 };
+enum { GVE_L3_IPV4 = 2, GVE_L3_IPV6 = 3, GVE_L4_TCP = 2, GVE_L4_UDP = 3 };

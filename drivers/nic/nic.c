@@ -33,9 +33,9 @@ struct nic_kind {
     void (*quiet)(struct netdev *device);
     bool (*frame_waits)(const struct netdev *device);
     void (*notify)(struct netdev *device);
-    void (*levels)(struct netdev *device);
+    void (*levels)(struct netdev *device, struct buffer_levels *levels);
     const uint64_t *rx_frames, *tx_stalled_seconds;
-    const struct counter_group *groups[2];
+    const struct counter_group *counters;
 };
 
 /* The used card. One kind replaces another at the same address, which the stack knows. */
@@ -89,7 +89,7 @@ static const struct nic_kind virtio_kind = {
     .levels = virtio_net_levels,
     .rx_frames = &virtio_net_counters.rx_frames,
     .tx_stalled_seconds = &virtio_net_counters.tx_stalled_seconds,
-    .groups = { &virtio_net_counter_group, &virtio_net_level_group },
+    .counters = &virtio_net_counter_group,
 };
 
 /* ---- gVNIC ---- */
@@ -130,7 +130,7 @@ static const struct nic_kind gve_kind = {
     .levels = gve_levels,
     .rx_frames = &gve_counters.rx_frames,
     .tx_stalled_seconds = &gve_counters.tx_stalled_seconds,
-    .groups = { &gve_counter_group },
+    .counters = &gve_counter_group,
 };
 
 /* ---- the search ---- */
@@ -374,14 +374,17 @@ const char *nic_find_next(void)
     return find_on();
 }
 
+#define LEVELS(X) X(LEVEL, rx_buffers_free), X(LEVEL, tx_buffers_free) /* struct buffer_levels */
+static struct buffer_levels buffer_levels;
+static const struct counter_group level_group = COUNTER_GROUP("pool.", "Level of a pool", LEVELS, buffer_levels);
+
 const struct counter_group *nic_counter_group(size_t index)
 {
-    const struct nic_kind *const kinds[] = { search.has_virtio ? &virtio_kind : NULL,
-                                             search.has_gve ? &gve_kind : NULL };
-    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
-        for (size_t k = 0; kinds[i] != NULL && k < ARRAY_COUNT(kinds[i]->groups); k++)
-            if (kinds[i]->groups[k] != NULL && index-- == 0)
-                return kinds[i]->groups[k];
+    const struct counter_group *groups[] = { &level_group, search.has_virtio ? virtio_kind.counters : NULL,
+                                             search.has_gve ? gve_kind.counters : NULL };
+    for (size_t i = 0; i < ARRAY_COUNT(groups); i++)
+        if (groups[i] != NULL && index-- == 0)
+            return groups[i];
     return NULL;
 }
 
@@ -401,7 +404,7 @@ void nic_notify(void) { used->notify(&card.device); }
 
 uint64_t nic_levels(void)
 {
-    used->levels(&card.device);
+    used->levels(&card.device, &buffer_levels);
     return *used->tx_stalled_seconds;
 }
 

@@ -7,7 +7,6 @@
 #include "base/bytes.h"
 #include "base/cycles.h"
 #include "base/hot_section.h"
-#include "base/secrets.h"
 #include "base/trace.h"
 #include "kernel/memory/memory.h"
 
@@ -21,7 +20,6 @@ enum {
 static_assert((int)FRAME_ROOM_BYTES >= (int)NETDEV_FRAME_BYTES_MAX + (int)NETDEV_TAGS_BYTES_MAX,
               "virtio 1.2 §5.1.6.3.1: a whole frame fits into one buffer");
 static_assert(offsetof(struct virtio_net_hdr, csum_start) == 6, "header_write");
-static_assert(VIRTIO_NET_BUFFER_BYTES % 128 == 64, "an odd number of cache lines");
 static_assert((VIRTIO_NET_FRAME_OFFSET + ETHERNET_BYTES) % 16 == 0, "the IP header is aligned to 16");
 
 static struct virtio_net *virtio_net_of(struct netdev *device) { return (struct virtio_net *)device; }
@@ -29,11 +27,6 @@ static struct virtio_net *virtio_net_of(struct netdev *device) { return (struct 
 static uint8_t *rx_frame(const struct virtio_net *net, uint16_t index)
 {
     return net->rx_memory + (size_t)index * VIRTIO_NET_BUFFER_BYTES + VIRTIO_NET_FRAME_OFFSET;
-}
-
-static uint8_t *tx_frame(const struct virtio_net *net, uint16_t index)
-{
-    return net->tx_memory + (size_t)index * VIRTIO_NET_BUFFER_BYTES + VIRTIO_NET_FRAME_OFFSET;
 }
 
 /* ---- receive ---- */
@@ -215,12 +208,6 @@ static void tx_kick(struct virtio_net *net)
     virtio_net_counters.tx_kicks++;
 }
 
-static void tx_free_push(struct virtio_net *net, const struct tx_buffer *buffer)
-{
-    ASSERT(net->tx_free_count < VIRTIO_NET_TX_BUFFER_COUNT);
-    net->tx_free[net->tx_free_count++] = buffer->index;
-}
-
 /* Ends the device's hold on sent buffers. virtio 1.2 §5.1.6.1: the used length of transmit queues is ignored. */
 static void tx_reclaim(struct virtio_net *net)
 {
@@ -229,45 +216,25 @@ static void tx_reclaim(struct virtio_net *net)
         uint16_t index = virtqueue_take(&net->tx, &written);
         if (index == VIRTQUEUE_SLOT_FREE)
             return;
-        ASSERT(index < VIRTIO_NET_TX_BUFFER_COUNT);
-        struct tx_buffer *buffer = &net->tx_buffer[index];
-        ASSERT(buffer->holders & TX_HELD_BY_DEVICE);
-        buffer->holders &= (uint8_t)~TX_HELD_BY_DEVICE;
-        if (buffer->holders == 0)
-            tx_free_push(net, buffer);
+        ASSERT(index < NETDEV_TX_BUFFER_COUNT);
+        tx_pool_release(&net->tx_pool, &net->tx_pool.buffer[index], TX_HELD_BY_DEVICE);
     }
 }
 
 static struct tx_buffer *tx_acquire(struct netdev *device)
 {
     struct virtio_net *net = virtio_net_of(device);
-    if (__builtin_expect(net->tx_free_count == 0, 0)) {
+    if (__builtin_expect(tx_pool_is_empty(&net->tx_pool), 0))
         tx_reclaim(net);
-        if (net->tx_free_count == 0) {
-            virtio_net_counters.tx_no_buffer++;
-            return NULL;
-        }
-    }
-    struct tx_buffer *buffer = &net->tx_buffer[net->tx_free[--net->tx_free_count]];
-    ASSERT(buffer->holders == 0);
-    buffer->holders = TX_HELD_BY_STACK;
-    buffer->data = tx_frame(net, buffer->index);
-    return buffer;
+    return tx_pool_take(&net->tx_pool, &virtio_net_counters.tx_no_buffer);
 }
 
 NOT_HOT static bool tx_make_room(struct virtio_net *net, const struct tx_buffer *buffer)
 {
     tx_reclaim(net);
     virtio_net_check(net);
-    if (buffer->holders & TX_HELD_BY_DEVICE) {
-        virtio_net_counters.tx_still_held++;
-        return false;
-    }
-    if (!virtqueue_has_slot(&net->tx)) {
-        virtio_net_counters.tx_ring_full++;
-        return false;
-    }
-    return true;
+    return tx_pool_may_publish(buffer, virtqueue_has_slot(&net->tx), &virtio_net_counters.tx_still_held,
+                               &virtio_net_counters.tx_ring_full);
 }
 
 /* virtio 1.2 §5.1.6.2: Writes the whole header, since other bytes stood here if `data` has been moved. Writes words:
@@ -312,11 +279,7 @@ HOT static bool tx_publish(struct netdev *device, struct tx_buffer *buffer, uint
 
 static void tx_release(struct netdev *device, struct tx_buffer *buffer)
 {
-    struct virtio_net *net = virtio_net_of(device);
-    ASSERT(buffer->holders & TX_HELD_BY_STACK);
-    buffer->holders &= (uint8_t)~TX_HELD_BY_STACK;
-    if (buffer->holders == 0)
-        tx_free_push(net, buffer);
+    tx_pool_release(&virtio_net_of(device)->tx_pool, buffer, TX_HELD_BY_STACK);
 }
 
 /* ---- upkeep ---- */
@@ -532,50 +495,36 @@ NOT_HOT void virtio_net_check(const struct virtio_net *net)
     virtqueue_check(&net->tx);
     if (net->announces || net->filters)
         virtqueue_check(&net->control);
-    uint32_t rx_free = 0, tx_free = 0, tx_sent = 0;
+    uint32_t rx_free = 0;
     for (uint32_t i = 0; i < VIRTIO_NET_RX_BUFFER_COUNT; i++)
         rx_free += net->rx_is_free[i];
     ASSERT(rx_free == net->rx_free_count);
     ASSERT(rx_free + virtqueue_in_flight(&net->rx) <= VIRTIO_NET_RX_BUFFER_COUNT);
-    for (uint32_t i = 0; i < VIRTIO_NET_TX_BUFFER_COUNT; i++) {
-        ASSERT(net->tx_buffer[i].index == i);
-        tx_free += net->tx_buffer[i].holders == 0;
-        tx_sent += (net->tx_buffer[i].holders & TX_HELD_BY_DEVICE) != 0;
-    }
-    ASSERT(tx_free == net->tx_free_count);
-    ASSERT(tx_sent == virtqueue_in_flight(&net->tx));
+    tx_pool_check(&net->tx_pool, virtqueue_in_flight(&net->tx));
 }
 
 NOT_HOT void virtio_net_buffers_init(struct virtio_net *net)
 {
     ASSERT(net->rx_memory == NULL);
     net->rx_memory = memory_take((size_t)VIRTIO_NET_RX_BUFFER_COUNT * VIRTIO_NET_BUFFER_BYTES, 4096, "receive buffers");
-    net->tx_memory = memory_take((size_t)VIRTIO_NET_TX_BUFFER_COUNT * VIRTIO_NET_BUFFER_BYTES, 4096,
-                                 "transmit buffers");
-    secrets_hold(net->tx_memory, (size_t)VIRTIO_NET_TX_BUFFER_COUNT * VIRTIO_NET_BUFFER_BYTES); /* logins */
+    tx_pool_init(&net->tx_pool, VIRTIO_NET_FRAME_OFFSET);
     net->rx_posted_max = (uint16_t)min_size(net->rx.slot_count, VIRTIO_NET_RX_SLOT_COUNT_MAX);
     net->rx_refill_count = (uint16_t)max_size(1, net->rx_posted_max / 8);
     for (uint16_t i = VIRTIO_NET_RX_BUFFER_COUNT; i-- > 0;)
         rx_free_push(net, i);
-    for (uint16_t i = VIRTIO_NET_TX_BUFFER_COUNT; i-- > 0;) {
-        net->tx_buffer[i] = (struct tx_buffer){ .data = tx_frame(net, i), .index = i };
-        tx_free_push(net, &net->tx_buffer[i]);
-    }
     virtio_net_check(net);
 }
 
-void virtio_net_levels(struct netdev *device)
+void virtio_net_levels(struct netdev *device, struct buffer_levels *levels)
 {
     struct virtio_net *net = virtio_net_of(device);
     const uint16_t used = (uint16_t)(net->tx.used_idx + virtqueue_pending(&net->tx));
     bool stalls = used != net->tx.avail_idx && used == net->tx_level_idx;
     net->tx_level_idx = used;
     virtio_net_counters.tx_stalled_seconds = stalls ? virtio_net_counters.tx_stalled_seconds + 1 : 0;
-    virtio_net_counters.rx_buffers_free = net->rx_free_count;
-    virtio_net_counters.tx_buffers_free = net->tx_free_count;
+    levels->rx_buffers_free = net->rx_free_count;
+    levels->tx_buffers_free = NETDEV_TX_BUFFER_COUNT - (uint64_t)net->tx_pool.taken_count;
 }
 
 const struct counter_group virtio_net_counter_group = COUNTER_GROUP("virtio_net.", "Network device",
                                                                     VIRTIO_NET_COUNTERS, virtio_net_counters);
-const struct counter_group virtio_net_level_group = COUNTER_GROUP("pool.", "Level of a pool", VIRTIO_NET_LEVELS,
-                                                                  virtio_net_counters.rx_buffers_free);

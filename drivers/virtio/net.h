@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/counters.h"
+#include "drivers/buffers.h"
 #include "drivers/virtio/bus.h"
 #include "drivers/virtio/virtqueue.h"
 #include "kernel/settings.h"
@@ -53,11 +54,8 @@ enum {
 
     VIRTIO_NET_RX_BUFFER_COUNT = VIRTIO_NET_RX_SLOT_COUNT_MAX /* posted */
                                  + NETDEV_RX_BORROWED_MAX,    /* borrowed by the stack: the ring stays full meanwhile */
-    VIRTIO_NET_TX_BUFFER_COUNT =
-        NETDEV_TX_BUFFER_COUNT, /* frames prepared, unacknowledged or in flight; tx_acquire: NULL if all are */
 
-    /* 25 cache lines, an odd number, so that the buffers' first lines spread over all sets of the L1 cache. */
-    VIRTIO_NET_BUFFER_BYTES = 1600,
+    VIRTIO_NET_BUFFER_BYTES = TX_BUFFER_BYTES, /* for both directions */
     /* The offset of the Ethernet header in a buffer. virtio's header has room in front of it within the first line, and
      * the offset is 2 past a multiple of 16 (netdev.h). */
     VIRTIO_NET_FRAME_OFFSET = 18,
@@ -69,13 +67,13 @@ enum {
 
 /* The path touches the first line and one of the queues; aligned to 64. */
 struct virtio_net {
-    struct netdev device;           /* first: net.c casts it back to struct virtio_net */
-    uint8_t header_bytes;           /* 10 or 12, virtio 1.2 §5.1.6.1 */
-    uint8_t checksum_flags;         /* flags of received headers that vouch for checksums; 0: none do */
-    bool merges;                    /* VIRTIO_NET_F_MRG_RXBUF */
-    uint8_t *rx_memory, *tx_memory; /* the buffers */
+    struct netdev device;   /* first: net.c casts it back to struct virtio_net */
+    uint8_t header_bytes;   /* 10 or 12, virtio 1.2 §5.1.6.1 */
+    uint8_t checksum_flags; /* flags of received headers that vouch for checksums; 0: none do */
+    bool merges;            /* VIRTIO_NET_F_MRG_RXBUF */
+    uint8_t *rx_memory;     /* the buffers */
     struct virtio_bus *bus;
-    uint16_t rx_free_count, tx_free_count;
+    uint16_t rx_free_count;
 
     _Alignas(64) struct virtqueue rx;
     _Alignas(64) struct virtqueue tx;
@@ -101,10 +99,9 @@ struct virtio_net {
     uint16_t tx_level_idx; /* tx's used index at the last virtio_net_levels */
     uint64_t features;     /* agreed */
 
-    uint16_t rx_free[VIRTIO_NET_RX_BUFFER_COUNT]; /* stacks: the buffer used last is the warmest */
-    uint16_t tx_free[VIRTIO_NET_TX_BUFFER_COUNT];
+    struct tx_pool tx_pool;
+    uint16_t rx_free[VIRTIO_NET_RX_BUFFER_COUNT]; /* a stack: the buffer used last is the warmest */
     bool rx_is_free[VIRTIO_NET_RX_BUFFER_COUNT];
-    struct tx_buffer tx_buffer[VIRTIO_NET_TX_BUFFER_COUNT];
 
     uint8_t command[VIRTIO_NET_COMMAND_BYTES]; /* the one that is under way on the control queue */
     uint8_t group_count;
@@ -161,14 +158,11 @@ bool virtio_net_rx_post(struct virtio_net *net);
         X(COUNT, tx_rekicks), X(COUNT, state_exits), X(COUNT, tx_ring_full), X(COUNT, tx_still_held),                  \
         X(COUNT, tx_no_buffer), X(LEVEL, tx_stalled_seconds), X(COUNT, rx_merged), X(DROP_FRAME, rx_drop_short),       \
         X(DROP_FRAME, rx_drop_long), X(DROP_FRAME, rx_drop_bad_merge), X(COUNT, announcements), X(COUNT, group_tables)
-/* As virtio_net_levels saw them last. */
-#define VIRTIO_NET_LEVELS(X) X(LEVEL, rx_buffers_free), X(LEVEL, tx_buffers_free)
 extern struct virtio_net_counters {
     uint64_t VIRTIO_NET_COUNTERS(COUNTER_MEMBER);
-    uint64_t VIRTIO_NET_LEVELS(COUNTER_MEMBER);
 } virtio_net_counters;
-extern const struct counter_group virtio_net_counter_group, virtio_net_level_group;
+extern const struct counter_group virtio_net_counter_group;
 
 /* Counts the buffers that neither the device nor the stack holds, and how long the device has sent nothing of what it
  * was given. Call once a second. */
-void virtio_net_levels(struct netdev *device);
+void virtio_net_levels(struct netdev *device, struct buffer_levels *levels);

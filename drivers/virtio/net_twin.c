@@ -37,7 +37,7 @@ void virtio_net_twin_init(const struct virtio_net *like)
     *net = *like;
     net->announces = net->filters = net->reads_always = false;
     net->rx_memory = twin.buffers[VIRTIO_NET_RECEIVEQ][0];
-    net->tx_memory = twin.buffers[VIRTIO_NET_TRANSMITQ][0];
+    net->tx_pool.frames = twin.buffers[VIRTIO_NET_TRANSMITQ][0] + VIRTIO_NET_FRAME_OFFSET;
     net->rx_posted_max = BUFFERS;
     net->rx_refill_count = 1;
     queue_init(&net->rx, VIRTIO_NET_RECEIVEQ);
@@ -60,23 +60,13 @@ static void device_uses(struct virtqueue *queue, uint32_t bytes)
     used->idx++;
 }
 
-/* Fetches the lines that the next frames touch, of the real driver; `poll` fetches those of the rings. */
-static void lines_fetch(const struct virtio_net *net)
-{
-    hot_fetch(net, offsetof(struct virtio_net, control));
-    if (net->tx_free_count == 0)
-        return;
-    const uint16_t next = net->tx_free[net->tx_free_count - 1];
-    hot_fetch(&net->tx_buffer[next], 1);
-    hot_fetch(net->tx_memory + (size_t)next * VIRTIO_NET_BUFFER_BYTES, 2 * HOT_LINE_BYTES);
-}
-
 void virtio_net_twin_play(const struct virtio_net *net)
 {
     const struct trace stamps = trace;
     struct netdev *own = &twin.net.device;
     struct frame frame;
-    lines_fetch(net);
+    hot_fetch(net, offsetof(struct virtio_net, control)); /* `poll` fetches the lines of the rings */
+    tx_pool_fetch(&net->tx_pool);
     device_uses(&twin.net.rx, twin.net.header_bytes + (uint32_t)FRAME_BYTES);
     own->ops->rx_borrow(own, &frame);
     struct tx_buffer *buffer = own->ops->tx_acquire(own);

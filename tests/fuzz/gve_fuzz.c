@@ -82,8 +82,8 @@ static void step(uint8_t what, uint16_t where, uint16_t value)
         break;
     case 1: /* the next descriptor's sum, length, flags, number; in DQO a transmit completion */
         if (net.is_dqo) {
-            uint8_t *completions = (uint8_t *)(uintptr_t)net.dqo.tx_completions;
-            store_be16(completions + 2 * (where % ((net.tx.mask + 1) * sizeof *net.dqo.tx_completions / 2)), value);
+            uint8_t *completions = (uint8_t *)(uintptr_t)net.tx.completions;
+            store_be16(completions + 2 * (where % ((net.tx.mask + 1) * sizeof *net.tx.completions / 2)), value);
             break;
         }
         store_be16(ring + ((net.rx.taken & net.rx.mask) + 1) * sizeof *net.rx.ring - 2 * (1 + where % 3), value);

@@ -368,46 +368,46 @@ static uint32_t execute(struct gve_model *model, const struct gve_command *comma
     case GVE_ADMINQ_REGISTER_PAGE_LIST:
         return register_page_list(model, &command->register_page_list);
     case GVE_ADMINQ_UNREGISTER_PAGE_LIST:
-        return unregister_page_list(model, load_be32(&command->id));
+        return unregister_page_list(model, load_be32(command->bytes));
     case GVE_ADMINQ_CREATE_TX_QUEUE:
         return create_tx(model, &command->create_tx_queue);
     case GVE_ADMINQ_CREATE_RX_QUEUE:
         return create_rx(model, &command->create_rx_queue);
     case GVE_ADMINQ_DESTROY_TX_QUEUE:
-        return destroy_queue(model->state.tx, load_be32(&command->id));
+        return destroy_queue(model->state.tx, load_be32(command->bytes));
     case GVE_ADMINQ_DESTROY_RX_QUEUE:
-        return destroy_queue(model->state.rx, load_be32(&command->id));
+        return destroy_queue(model->state.rx, load_be32(command->bytes));
     case GVE_ADMINQ_DECONFIGURE_DEVICE_RESOURCES:
         if (!model->state.configured || any_queue(model))
             return GVE_ADMINQ_STATUS_FAILED_PRECONDITION;
         model->state.configured = false;
         return GVE_ADMINQ_STATUS_PASSED;
     case GVE_ADMINQ_SET_DRIVER_PARAMETER: {
-        uint64_t mtu = load_be64(&command->set_driver_parameter.value);
+        const struct gve_set_driver_parameter *parameter = (const void *)command->bytes;
+        uint64_t mtu = load_be64(&parameter->value);
         bool fits = mtu >= 68 && mtu <= (model->config.max_mtu ? model->config.max_mtu : model->config.mtu);
-        return load_be32(&command->set_driver_parameter.type) == GVE_PARAMETER_MTU && fits
+        return load_be32(&parameter->type) == GVE_PARAMETER_MTU && fits ? GVE_ADMINQ_STATUS_PASSED
+                                                                        : GVE_ADMINQ_STATUS_INVALID_ARGUMENT;
+    }
+    case GVE_ADMINQ_REPORT_STATS: { /* The report has the driver's figures; the device's would follow them. */
+        const struct gve_report_stats *report = (const void *)command->bytes;
+        return gve_model_memory(model, load_be64(&report->address), load_be64(&report->bytes))
                    ? GVE_ADMINQ_STATUS_PASSED
                    : GVE_ADMINQ_STATUS_INVALID_ARGUMENT;
     }
-    case GVE_ADMINQ_REPORT_STATS: /* The report has the driver's figures; the device's would follow them. */
-        return gve_model_memory(model, load_be64(&command->report_stats.address),
-                                load_be64(&command->report_stats.bytes))
-                   ? GVE_ADMINQ_STATUS_PASSED
-                   : GVE_ADMINQ_STATUS_INVALID_ARGUMENT;
     case GVE_ADMINQ_REPORT_LINK_SPEED: {
         uint64_t speed;
         store_be64(&speed, LINK_SPEED_MBPS);
-        return gve_model_publish(model, GVE_MODEL_LINK_SPEED, load_be64(&command->link_speed_address), &speed,
-                                 sizeof speed, 0)
+        return gve_model_publish(model, GVE_MODEL_LINK_SPEED, load_be64(command->bytes), &speed, sizeof speed, 0)
                    ? GVE_ADMINQ_STATUS_PASSED
                    : GVE_ADMINQ_STATUS_INVALID_ARGUMENT;
     }
     case GVE_ADMINQ_CONFIGURE_RSS:
-        return configure_rss(model, &command->configure_rss);
+        return configure_rss(model, (const void *)command->bytes);
     case GVE_ADMINQ_GET_PTYPE_MAP:
         return get_ptype_map(model, &command->get_ptype_map);
     case GVE_ADMINQ_VERIFY_DRIVER_COMPATIBILITY:
-        return verify_driver(model, &command->verify_driver_compatibility);
+        return verify_driver(model, (const void *)command->bytes);
     default:
         return GVE_ADMINQ_STATUS_UNIMPLEMENTED;
     }

@@ -1,6 +1,6 @@
 /* The device side of Google's virtual NIC in plain memory, without I/O: GQI with queue page lists and with raw
- * addressing, DQO with raw addressing. Formats are those of drivers/gve/spec.h. tests/gve/vfio_user.c puts the model
- * into a machine; unit tests and the fuzzer call it in their own process.
+ * addressing, DQO with raw addressing. Formats are those of drivers/gve/spec.h and tests/gve/spec.h.
+ * tests/gve/vfio_user.c puts the model into a machine; unit tests and the fuzzer call it in their own process.
  *
  *     struct gve_model model;
  *     gve_model_init(&model, (struct gve_model_config){ .translate = ..., .send = ... });
@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "drivers/gve/spec.h"
+#include "tests/gve/spec.h"
 
 enum {
     GVE_MODEL_QUEUES_MAX = 4, /* in each direction; frames are delivered to rx queue 0 */

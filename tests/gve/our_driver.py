@@ -25,7 +25,7 @@ FORMATS = {
 NAMES = {"lists": "GQI with page lists", "raw": "GQI with raw addressing", "dqo": "DQO with raw addressing"}
 COUNTER_NAMES = ("rx_frames", "tx_frames", "rx_kicks", "tx_kicks", "state_exits", "tx_ring_full", "tx_still_held",
                  "tx_no_buffer", "tx_stalled_seconds", "faults", "rx_drop_error", "rx_drop_short", "rx_drop_long")
-UP = ["verify_driver_compatibility", "describe_device", "configure_device_resources"]
+UP = ["describe_device", "configure_device_resources"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -91,25 +91,26 @@ def test_link_is_followed_and_a_wish_for_a_reset_ends_it(tmp_path, wire):
         device.order("link up")
         guest.wait_for("link up$", start=said)
         device.order("reset")
-        guest.wait_for("back to Linux: the device is gone or asks for a reset")
+        guest.wait_for("back to Linux: the gVNIC is gone or asks for a reset, its status: 6")
         guest.wait_reset()
 
 
 # A fault of each structure that the device writes after the start: what the machine says.
 FAULTS = {
-    "length": ("rda", "rx:60:2:0xffff:3", "a received frame is longer than its buffer"),
-    "sequence": ("rda", "rx:62:2:0x0006:3", "a receive descriptor has an impossible sequence number"),
-    "counter": ("rda", "counter:0:4:0x1000:3", "more frames are reported as sent than were given to the device"),
-    "gone": ("rda", "registers:0:4:0xffffffff:8", "the device is gone or asks for a reset"),
+    "length": ("rda", "rx:60:2:0xffff:3", "a received frame is longer than its buffer: 65535"),
+    "sequence": ("rda", "rx:62:2:0x0006:3", "a receive descriptor has an impossible sequence number: 6"),
+    "counter": ("rda", "counter:0:4:0x1000:3", "the gVNIC counts frames that it was not given: 4096"),
+    "gone": ("rda", "registers:0:4:0xffffffff:8", "the gVNIC is gone or asks for a reset, its status: 4294967295"),
     "buffer": ("dqo", "rx:12:2:0xff00:3", "a received frame is in a buffer that the device does not have"),
     "tag": ("dqo", "tx_completion:2:2:0xff00:3", "a frame is reported as sent that the device does not have"),
     "type": ("dqo", "tx_completion:1:1:0x80:3", "a transmit completion has no known type"),
 }
+NO_DOORBELL = "the gVNIC puts a doorbell where there is none, or another one: 2147483647"
 REFUSALS = {
-    "description": ("description:10:2:3", "the gVNIC's queues have an impossible size"),
-    "doorbell": ("resources:0:4:0x7fffffff", "the gVNIC puts a doorbell or a counter where there is none"),
-    "irq": ("irq_index:0:4:0x7fffffff", "the gVNIC puts a doorbell or a counter where there is none"),
-    "status": ("status:0:4:0xfffffff7", "the gVNIC refuses a command"),
+    "description": ("description:10:2:3", "the gVNIC's transmit queue has an impossible size: 3"),
+    "doorbell": ("resources:0:4:0x7fffffff", NO_DOORBELL),
+    "irq": ("irq_index:0:4:0x7fffffff", NO_DOORBELL),
+    "status": ("status:0:4:0xfffffff7", "the gVNIC refuses a command, with status: 4294967287"),
 }
 
 

@@ -209,65 +209,90 @@ static void alter_field(enum gve_model_written what, size_t at, uint32_t bytes, 
 #define RESOURCES(field) GVE_MODEL_RESOURCES, offsetof(struct gve_queue_resources, field)
 #define REGISTERS(field) GVE_MODEL_REGISTERS, offsetof(struct gve_registers, field)
 
-TEST(answers_out_of_range_are_refused_and_the_device_reset)
+TEST(answers_out_of_range_are_refused_by_name_and_value)
 {
-    static const char size[] = "impossible size", cut[] = "cut off", place[] = "where there is none";
+    static const char tx_size[] = "the gVNIC's transmit queue has an impossible size: %u",
+                      rx_size[] = "the gVNIC's receive queue has an impossible size: %u",
+                      cut[] = "the gVNIC's description of itself is cut off, its bytes: %u",
+                      place[] = "the gVNIC puts a doorbell where there is none, or another one: %u",
+                      counter[] = "the gVNIC puts a counter where there is none: %u",
+                      mac[] = "the gVNIC has an impossible hardware address, which begins with: %u",
+                      mtu[] = "the gVNIC has an impossible MTU: %u",
+                      pages[] = "the gVNIC takes too few pages for the buffers: %u",
+                      refused[] = "the gVNIC refuses a command, with status: %u",
+                      silent[] = "the gVNIC does not answer its admin queue, its count of commands: %u",
+                      status[] = "the gVNIC is gone or asks for a reset, its status: %u";
     static const struct {
         enum gve_model_written what;
         size_t at;
         uint32_t bytes, value;
         const char *error;
+        uint32_t format; /* 0: LISTS */
     } cases[] = {
-        { DESCRIPTION(tx_queue_entries), 2, 0, size },
-        { DESCRIPTION(tx_queue_entries), 2, 8, size },
-        { DESCRIPTION(tx_queue_entries), 2, 100, size },
-        { DESCRIPTION(tx_queue_entries), 2, 0x8000, size },
-        { DESCRIPTION(rx_queue_entries), 2, 0, size },
-        { DESCRIPTION(rx_queue_entries), 2, 257, size },
-        { DESCRIPTION(rx_queue_entries), 2, 0x8000, size },
-        { DESCRIPTION(counters), 2, 0, size },
-        { DESCRIPTION(mtu), 2, 67, "impossible MTU" },
-        { DESCRIPTION(mac), 1, 0x43, "hardware address" },
-        { DESCRIPTION(max_registered_pages), 4, 0, NULL }, /* the upper half: fewer pages are said below */
-        { DESCRIPTION(total_bytes), 2, 39, cut },
-        { DESCRIPTION(total_bytes), 2, 4097, cut },
-        { DESCRIPTION(total_bytes), 2, 50, cut },
-        { DESCRIPTION(option_count), 2, 2, cut },
-        { OPTION(bytes), 2, 0xffff, cut },
-        { OPTION(id), 2, GVE_OPTION_DQO_QPL, "DQO with page lists alone" },
-        { RESOURCES(doorbell_index), 4, 1024, place },
-        { RESOURCES(doorbell_index), 4, UINT32_MAX, place },
-        { RESOURCES(doorbell_index), 4, 0x40, place }, /* one for both queues */
-        { RESOURCES(counter_index), 4, 8, place },
-        { GVE_MODEL_IRQ_INDEX, 0, 4, 1024, place },
-        { GVE_MODEL_IRQ_INDEX, 0, 4, 0x80, place }, /* a queue's doorbell */
-        { GVE_MODEL_STATUS, 0, 4, 0, "refuses a command" },
-        { GVE_MODEL_STATUS, 0, 4, 0xfffffff7, "refuses a command" },
-        { REGISTERS(adminq_event_counter), 4, 77, "does not answer" },
-        { REGISTERS(adminq_pfn), 4, 1, "come out of its reset" },
-        { REGISTERS(device_status), 4, GVE_DEVICE_STATUS_RESET, "asks for a reset" },
-        { REGISTERS(device_status), 4, UINT32_MAX, "is gone" },
+        { DESCRIPTION(tx_queue_entries), 2, 0, tx_size, 0 },
+        { DESCRIPTION(tx_queue_entries), 2, 8, tx_size, 0 },
+        { DESCRIPTION(tx_queue_entries), 2, 100, tx_size, 0 },
+        { DESCRIPTION(tx_queue_entries), 2, 0x8000, tx_size, 0 },
+        { DESCRIPTION(tx_queue_entries), 2, 128, tx_size, DQO },
+        { DESCRIPTION(rx_queue_entries), 2, 0, rx_size, 0 },
+        { DESCRIPTION(rx_queue_entries), 2, 257, rx_size, 0 },
+        { DESCRIPTION(rx_queue_entries), 2, 0x8000, rx_size, 0 },
+        { DESCRIPTION(rx_queue_entries), 2, 0xffff, rx_size, DQO },
+        { DESCRIPTION(counters), 2, 0, "the gVNIC has no counters", 0 },
+        { DESCRIPTION(mtu), 2, 0, mtu, 0 },
+        { DESCRIPTION(mtu), 2, 67, mtu, DQO },
+        { DESCRIPTION(mtu), 2, 0xffff, NULL, 0 },
+        { DESCRIPTION(mac), 1, 0x43, mac, 0 },
+        { DESCRIPTION(mac), 1, 0xff, mac, 0 },
+        { DESCRIPTION(max_registered_pages), 4, 0, NULL, 0 }, /* the upper half: fewer pages are said below */
+        { GVE_MODEL_DESCRIPTION, 4, 4, 300, pages, 0 },
+        { DESCRIPTION(total_bytes), 2, 0, cut, 0 },
+        { DESCRIPTION(total_bytes), 2, 39, cut, 0 },
+        { DESCRIPTION(total_bytes), 2, 4097, cut, 0 },
+        { DESCRIPTION(total_bytes), 2, 50, cut, 0 },
+        { DESCRIPTION(option_count), 2, 2, "cut off", 0 },
+        { DESCRIPTION(option_count), 2, 0xffff, "cut off", DQO },
+        { OPTION(bytes), 2, 0xffff, "cut off", 0 },
+        { OPTION(id), 2, GVE_OPTION_DQO_QPL, "DQO with page lists alone", 0 },
+        { RESOURCES(doorbell_index), 4, 1024, place, 0 },
+        { RESOURCES(doorbell_index), 4, UINT32_MAX, place, DQO },
+        { RESOURCES(doorbell_index), 4, 0x40, place, 0 }, /* one for both queues */
+        { RESOURCES(counter_index), 4, 8, counter, 0 },
+        { RESOURCES(counter_index), 4, UINT32_MAX, NULL, DQO }, /* without counters */
+        { GVE_MODEL_IRQ_INDEX, 0, 4, 1024, place, 0 },
+        { GVE_MODEL_IRQ_INDEX, 0, 4, 0x80, place, DQO }, /* a queue's doorbell */
+        { GVE_MODEL_STATUS, 0, 4, 0, refused, 0 },
+        { GVE_MODEL_STATUS, 0, 4, 0xfffffff7, refused, DQO },
+        { REGISTERS(adminq_event_counter), 4, 77, silent, 0 },
+        { REGISTERS(adminq_event_counter), 4, UINT32_MAX, silent, DQO },
+        { REGISTERS(adminq_pfn), 4, 1, "the gVNIC does not come out of its reset, adminq_pfn: %u", 0 },
+        { REGISTERS(device_status), 4, GVE_DEVICE_STATUS_RESET, status, 0 },
+        { REGISTERS(device_status), 4, UINT32_MAX, status, DQO },
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        make(LISTS, 0, ENTRIES);
+        char wanted[200] = "";
+        make(cases[i].format ? cases[i].format : LISTS, 0, ENTRIES);
         alter_field(cases[i].what, cases[i].at, cases[i].bytes, cases[i].value);
         const char *error = gve_init(&net, &bus.bus);
-        if (cases[i].error == NULL ? error != NULL : error == NULL || strstr(error, cases[i].error) == NULL)
+        if (cases[i].error != NULL)
+            snprintf(wanted, sizeof wanted, cases[i].error, cases[i].value);
+        if (cases[i].error == NULL ? error != NULL : error == NULL || strstr(error, wanted) == NULL)
             fail_msg("case %zu: %s", i, error ? error : "came up");
         assert_int_equal(model->state.configured, error == NULL);
+        assert_true(device->mtu_bytes <= 1500);
     }
     make(LISTS, 0, ENTRIES);
-    alter_field(GVE_MODEL_DESCRIPTION, 4, 4, 300);
-    assert_non_null(strstr(gve_init(&net, &bus.bus), "too few pages"));
+    memset(model->config.mac, 0, sizeof model->config.mac);
+    assert_string_equal(gve_init(&net, &bus.bus), "the gVNIC has an impossible hardware address, which begins with: 0");
     make(LISTS, 0, ENTRIES);
     bus.bus.behind = "DMAR";
     assert_non_null(strstr(gve_init(&net, &bus.bus), "IOMMU"));
     assert_int_equal(model->reset_count, 1); /* the model's own: nothing was touched */
     make(LISTS, 1, ENTRIES);
     model->never_resets = true;
-    assert_non_null(strstr(gve_init(&net, &bus.bus), "come out of its reset"));
-    uint8_t mac[6];
-    assert_false(gve_peek_mac(&bus.bus, mac));
+    assert_string_equal(gve_init(&net, &bus.bus), "the gVNIC does not come out of its reset, its status: 4");
+    uint8_t found[6];
+    assert_false(gve_peek_mac(&bus.bus, found));
 }
 
 TEST(option_that_requires_unknown_features_is_none)
@@ -282,20 +307,23 @@ TEST(option_that_requires_unknown_features_is_none)
 
 TEST(sent_frame_takes_one_doorbell_and_no_reading)
 {
-    start();
-    const uint64_t doorbells = model->doorbell_count, reads = model->register_read_count;
-    for (uint32_t n = 0; n < 100; n++) {
-        assert_true(send_moved(100, n, 40));
-        expect_sent(100, n);
-        assert_true(deliver(100, n));
-        expect(100, n);
-        assert_int_equal(model->doorbell_count, doorbells + n + 1);
+    static const uint32_t formats[] = { RAW, LISTS, DQO };
+    for (size_t i = 0; i < ARRAY_COUNT(formats); i++) {
+        start_as(formats[i], 1, ENTRIES);
+        const uint64_t doorbells = model->doorbell_count, reads = model->register_read_count;
+        for (uint32_t n = 0; n < 90; n++) { /* fewer than leave the ring nearly dry */
+            assert_true(send_moved(100, n, 40));
+            expect_sent(100, n);
+            assert_true(deliver(100, n));
+            expect(100, n);
+            assert_int_equal(model->doorbell_count, doorbells + n + 1);
+        }
+        poll();
+        assert_int_equal(model->register_read_count, reads);
+        assert_int_equal(gve_counters.tx_kicks, 90);
+        assert_int_equal(gve_counters.tx_frames, 90);
+        assert_int_equal(gve_counters.rx_frames, 90);
     }
-    poll();
-    assert_int_equal(model->register_read_count, reads);
-    assert_int_equal(gve_counters.tx_kicks, 100);
-    assert_int_equal(gve_counters.tx_frames, 100);
-    assert_int_equal(gve_counters.rx_frames, 100);
 }
 
 TEST(transmit_checksum_is_completed_by_the_device)
@@ -425,7 +453,7 @@ TEST(any_format_any_size_any_order_loses_nothing)
         bus.holds = false;
         gve_model_bus_report(&bus);
         poll();
-        assert_int_equal(net.tx_free_count, NETDEV_TX_BUFFER_COUNT);
+        assert_int_equal(net.tx_pool.taken_count, 0);
         const uint32_t all = net.rx_posted_max + NETDEV_RX_BORROWED_MAX;
         assert_int_equal(net.rx_free_count + (net.rx.posted - net.rx.taken), all);
         assert_null(gve_broken(device));
@@ -441,7 +469,7 @@ static void counts_run_past_the_end(uint32_t format)
     net.tx.sent += shift, net.tx.done += shift;
     model->state.rx[0].done += shift, model->state.rx[0].published += shift;
     model->state.tx[0].done += shift, model->state.tx[0].published += shift;
-    net.dqo.tx_taken += shift, model->state.tx[0].completions += shift;
+    net.tx.completed += shift, model->state.tx[0].completions += shift;
     if (!net.is_dqo)
         store_be32((uint32_t *)(uintptr_t)net.tx.counter, shift);
     for (uint32_t n = 0; n < 1200; n++) {
@@ -534,15 +562,17 @@ TEST(completions_out_of_range_are_dropped_or_break_the_device)
         { RX(bytes), 2, 15, NULL, &gve_counters.rx_drop_short },
         { RX(bytes), 2, 1517, NULL, &gve_counters.rx_drop_long },
         { RX(bytes), 2, 2048, NULL, &gve_counters.rx_drop_long },
-        { RX(bytes), 2, 2049, "longer than its buffer", &gve_counters.faults },
-        { RX(bytes), 2, 0xffff, "longer than its buffer", &gve_counters.faults },
+        { RX(bytes), 2, 2049, "longer than its buffer: 2049", &gve_counters.faults },
+        { RX(bytes), 2, 0xffff, "longer than its buffer: 65535", &gve_counters.faults },
         { RX(flags_seq), 2, GVE_RX_ERROR | 1, NULL, &gve_counters.rx_drop_error },
-        { RX(flags_seq), 2, 2, "impossible sequence number", &gve_counters.faults },
-        { RX(flags_seq), 2, 7, "impossible sequence number", &gve_counters.faults },
-        { GVE_MODEL_COUNTER, 0, 4, 2, "more frames are reported as sent", &gve_counters.faults },
-        { GVE_MODEL_COUNTER, 0, 4, UINT32_MAX, "more frames are reported as sent", &gve_counters.faults },
-        { REGISTERS(device_status), 4, UINT32_MAX, "gone or asks for a reset", &gve_counters.faults },
-        { REGISTERS(device_status), 4, GVE_DEVICE_STATUS_RESET, "gone or asks for a reset", &gve_counters.faults },
+        { RX(flags_seq), 2, 2, "impossible sequence number: 2", &gve_counters.faults },
+        { RX(flags_seq), 2, 7, "impossible sequence number: 7", &gve_counters.faults },
+        { GVE_MODEL_COUNTER, 0, 4, 2, "counts frames that it was not given: 2", &gve_counters.faults },
+        { GVE_MODEL_COUNTER, 0, 4, UINT32_MAX, "counts frames that it was not given: 4294967295",
+          &gve_counters.faults },
+        { REGISTERS(device_status), 4, UINT32_MAX, "asks for a reset, its status: 4294967295", &gve_counters.faults },
+        { REGISTERS(device_status), 4, GVE_DEVICE_STATUS_RESET, "asks for a reset, its status: 2",
+          &gve_counters.faults },
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         start();
@@ -587,17 +617,17 @@ TEST(dqo_completions_out_of_range_are_dropped_or_break_the_device)
         { RX_BYTES(13), NULL, &gve_counters.rx_drop_short },
         { RX_BYTES(1515), NULL, &gve_counters.rx_drop_long },
         { RX_BYTES(2048), NULL, &gve_counters.rx_drop_long },
-        { RX_BYTES(2049), "longer than its buffer", &gve_counters.faults },
-        { RX_BYTES(0x3fff), "longer than its buffer", &gve_counters.faults },
+        { RX_BYTES(2049), "longer than its buffer: 2049", &gve_counters.faults },
+        { RX_BYTES(0x3fff), "longer than its buffer: 16383", &gve_counters.faults },
         { RX_BUFFER(128 + NETDEV_RX_BORROWED_MAX - 1), "does not have", &gve_counters.faults }, /* is free */
-        { RX_BUFFER(GVE_RX_BUFFER_COUNT), "does not have", &gve_counters.faults },
-        { RX_BUFFER(0xffff), "does not have", &gve_counters.faults },
+        { RX_BUFFER(GVE_RX_BUFFER_COUNT), "does not have: 576", &gve_counters.faults },
+        { RX_BUFFER(0xffff), "does not have: 65535", &gve_counters.faults },
         { GVE_MODEL_RX, 0, 0x0100 | GVE_DQO_RX_ERROR, NULL, &gve_counters.rx_drop_error },
         { TX_TYPE(0), "no known type", &gve_counters.faults },
-        { TX_TYPE(5), "no known type", &gve_counters.faults },
+        { TX_TYPE(5), "no known type: 5", &gve_counters.faults },
         { TX_TYPE(7), "no known type", &gve_counters.faults },
         { TX_TAG(1), "reported as sent", &gve_counters.faults },
-        { TX_TAG(NETDEV_TX_BUFFER_COUNT), "reported as sent", &gve_counters.faults },
+        { TX_TAG(NETDEV_TX_BUFFER_COUNT), "does not have: 256", &gve_counters.faults },
         { TX_TAG(0xffff), "reported as sent", &gve_counters.faults },
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -644,8 +674,8 @@ TEST(dqo_completion_may_come_after_that_of_a_later_frame)
     poll();
     assert_null(gve_broken(device));
     assert_int_equal(net.tx.sent - net.tx.done, 1); /* the last one is still on its way */
-    assert_int_equal(net.tx_free_count, NETDEV_TX_BUFFER_COUNT - 1);
-    assert_true(net.tx_buffer[late_tag].holders == TX_HELD_BY_DEVICE);
+    assert_int_equal(net.tx_pool.taken_count, 1);
+    assert_true(net.tx_pool.buffer[late_tag].holders == TX_HELD_BY_DEVICE);
 }
 
 TEST(frame_in_a_buffer_that_was_not_given_breaks_the_device)
@@ -659,8 +689,62 @@ TEST(frame_in_a_buffer_that_was_not_given_breaks_the_device)
     struct gve_rx_descriptor *next = (void *)(uintptr_t)&net.rx.ring[0];
     store_be16(&next->flags_seq, 16 % 7 + 1);
     expect_none();
-    assert_non_null(strstr(gve_broken(device), "does not have"));
+    assert_non_null(strstr(gve_broken(device), "in more buffers than the device has: 17"));
     assert_int_equal(gve_counters.faults, 1);
+}
+
+TEST(counter_that_jumps_back_breaks_the_device)
+{
+    start_as(RAW, 0, 16);
+    for (uint32_t n = 0; n < 5; n++)
+        assert_true(send_moved(60, n, 0));
+    poll();
+    assert_int_equal(net.tx.done, 5);
+    store_be32(net.counters, 3);
+    poll();
+    assert_string_equal(gve_broken(device), "the gVNIC counts frames that it was not given: 3");
+    assert_int_equal(net.tx.done, 5);
+}
+
+/* A tag that comes again, when its frame has been sent, and when another frame is on its way. */
+TEST(tag_that_comes_twice_breaks_the_device)
+{
+    for (uint32_t frames = 1; frames <= 2; frames++) {
+        start_as(DQO, 0, ENTRIES);
+        assert_true(send_moved(60, 1, 0));
+        poll();
+        struct gve_dqo_tx_completion *again = (struct gve_dqo_tx_completion *)(uintptr_t)net.tx.completions;
+        again[1] = again[0];
+        if (frames == 2) {
+            assert_non_null(device->ops->tx_acquire(device)); /* the buffer that was sent */
+            net.tx.sent++;                                    /* as if another one were on its way */
+            net.tx_pool.buffer[net.tx_pool.free[net.tx_pool.taken_count++]].holders = TX_HELD_BY_DEVICE;
+        }
+        poll();
+        assert_string_equal(gve_broken(device), "a frame is reported as sent that the device does not have: 0");
+    }
+}
+
+/* The host has reset it, without a word: nothing goes out any more, which the caller sees. */
+TEST(device_that_was_reset_by_its_host_stalls)
+{
+    static const uint32_t formats[] = { RAW, LISTS, DQO };
+    for (size_t i = 0; i < ARRAY_COUNT(formats); i++) {
+        struct buffer_levels levels;
+        start_as(formats[i], 1, ENTRIES);
+        gve_model_reset(model);
+        gve_levels(device, &levels);
+        assert_true(send_moved(60, 1, 0));
+        assert_false(deliver(60, 1));
+        expect_none();
+        for (uint64_t n = 1; n <= 3; n++) {
+            gve_levels(device, &levels);
+            assert_int_equal(gve_counters.tx_stalled_seconds, n);
+            silence_passes();
+        }
+        assert_null(gve_broken(device));
+        gve_stop(&net);
+    }
 }
 
 TEST(any_write_of_a_hostile_device_is_survived)
@@ -678,7 +762,7 @@ TEST(any_write_of_a_hostile_device_is_survived)
                 break;
             case 1:
                 if (random_below(20) == 0 && net.is_dqo)
-                    ((uint8_t *)(uintptr_t)net.dqo.tx_completions)[random_below(256 * 8)] = (uint8_t)random_next();
+                    ((uint8_t *)(uintptr_t)net.tx.completions)[random_below(256 * 8)] = (uint8_t)random_next();
                 else if (random_below(20) == 0)
                     store_be32((uint32_t *)(uintptr_t)net.tx.counter, (uint32_t)(random_next() >> random_below(64)));
                 break;
@@ -764,22 +848,23 @@ TEST(wake_asks_for_an_interrupt_and_quiet_for_none)
 
 TEST(levels_count_the_seconds_without_a_sent_frame_and_the_free_buffers)
 {
+    struct buffer_levels levels;
     start();
     bus.holds = true;
-    gve_levels(device);
+    gve_levels(device, &levels);
     assert_int_equal(gve_counters.tx_stalled_seconds, 0);
-    assert_int_equal(gve_counters.tx_buffers_free, NETDEV_TX_BUFFER_COUNT);
-    assert_int_equal(gve_counters.rx_buffers_free, NETDEV_RX_BORROWED_MAX);
+    assert_int_equal(levels.tx_buffers_free, NETDEV_TX_BUFFER_COUNT);
+    assert_int_equal(levels.rx_buffers_free, NETDEV_RX_BORROWED_MAX);
     assert_true(send_moved(60, 1, 0));
     for (uint64_t n = 1; n <= 3; n++) {
-        gve_levels(device);
+        gve_levels(device, &levels);
         assert_int_equal(gve_counters.tx_stalled_seconds, n);
     }
     gve_notify(device);
     assert_int_equal(gve_counters.tx_frames, 1);
     assert_int_equal(gve_counters.tx_kicks, 2);
     gve_model_bus_report(&bus);
-    gve_levels(device);
+    gve_levels(device, &levels);
     assert_int_equal(gve_counters.tx_stalled_seconds, 0);
     assert_null(model->violation);
 }

@@ -384,10 +384,11 @@ TEST(gvnic_that_does_not_answer_leaves_the_machine_to_virtio)
     const uint32_t status = load_be32(gvnic->memory + offsetof(struct gve_registers, driver_status));
     assert_int_equal(status, GVE_DRIVER_STATUS_RESET);
     assert_int_equal(gvnic->memory[offsetof(struct gve_registers, driver_version)], '\n');
-    assert_string_equal(nic_counter_group(0)->prefix, "virtio_net.");
+    assert_string_equal(nic_counter_group(0)->prefix, "pool.");
+    assert_string_equal(nic_counter_group(1)->prefix, "virtio_net.");
     assert_string_equal(nic_counter_group(2)->prefix, "gve.");
     assert_null(nic_counter_group(3));
-    assert_string_equal(nic_find_next(), "the gVNIC does not answer its admin queue");
+    assert_string_equal(nic_find_next(), "the gVNIC does not answer its admin queue, its count of commands: 0");
 }
 
 TEST(gvnic_without_doorbells_is_skipped)
@@ -399,6 +400,13 @@ TEST(gvnic_without_doorbells_is_skipped)
     gvnic->writable[PCI_BAR0 / 4 + 3] = 0;
     assert_string_equal(find(), "the network device's registers cannot be reached");
     assert_true(log_has("gve: pci 00:03.0 1ae0:0042: the network device's registers cannot be reached"));
+    assert_true(log_has("gve: pci 00:03.0 1ae0:0042: BAR 2 has 0 bytes at 0x0"));
+
+    test_before_each();
+    gvnic = add_gvnic(0, 3);
+    gvnic->writable[PCI_BAR0 / 4] |= 16; /* the lowest bit of the size */
+    assert_string_equal(find(), "the network device's registers cannot be reached");
+    assert_true(log_has("gve: pci 00:03.0 1ae0:0042: BAR 0 has 16 bytes at 0x"));
 }
 
 TEST(next_cards_are_tried_in_order_and_the_one_before_is_reset)

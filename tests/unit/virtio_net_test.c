@@ -341,11 +341,11 @@ TEST(full_ring_and_empty_pool_refuse_for_now)
     assert_false(send_number(60, 4));
     assert_int_equal(virtio_net_counters.tx_ring_full, 1);
 
-    struct tx_buffer *held[VIRTIO_NET_TX_BUFFER_COUNT];
+    struct tx_buffer *held[NETDEV_TX_BUFFER_COUNT];
     uint32_t count = 0;
     while ((held[count] = device->ops->tx_acquire(device)) != NULL)
         count++;
-    assert_int_equal(count, VIRTIO_NET_TX_BUFFER_COUNT - 4);
+    assert_int_equal(count, NETDEV_TX_BUFFER_COUNT - 4);
     assert_int_equal(virtio_net_counters.tx_no_buffer, 1);
 
     /* If they are needed, sent buffers are taken back without poll. */
@@ -933,7 +933,7 @@ TEST(rings_of_clouds_are_gone_round)
 struct trial {
     struct frame borrowed[NETDEV_RX_BORROWED_MAX];
     uint32_t borrowed_number[NETDEV_RX_BORROWED_MAX], borrowed_count;
-    struct virtio_model_packet out[VIRTIO_NET_TX_BUFFER_COUNT];
+    struct virtio_model_packet out[NETDEV_TX_BUFFER_COUNT];
     uint32_t out_count;
     uint32_t rx_sent, rx_seen, tx_sent, tx_seen;
     uint32_t rx_bytes[65536], tx_bytes[65536]; /* by number: lengths in order */
@@ -1036,10 +1036,10 @@ static void trial_end(struct trial *trial)
     device->ops->poll(device);
     assert_int_equal(trial->rx_seen, trial->rx_sent);
     assert_int_equal(trial->tx_seen, trial->tx_sent);
-    assert_int_equal(net.tx_free_count, VIRTIO_NET_TX_BUFFER_COUNT);
+    assert_int_equal(net.tx_pool.taken_count, 0);
     assert_int_equal(net.rx_free_count + virtqueue_in_flight(&net.rx), VIRTIO_NET_RX_BUFFER_COUNT);
-    for (int i = 0; i < VIRTIO_NET_TX_BUFFER_COUNT; i++)
-        assert_int_equal(net.tx_buffer[i].holders, 0);
+    for (int i = 0; i < NETDEV_TX_BUFFER_COUNT; i++)
+        assert_int_equal(net.tx_pool.buffer[i].holders, 0);
     assert_null(virtio_net_broken(device));
     if (model.violation)
         fail_msg("the driver: %s", model.violation);
@@ -1162,41 +1162,42 @@ TEST(survey_sees_a_waiting_frame_and_may_notify_without_one)
 
 TEST(levels_count_the_seconds_without_a_sent_frame)
 {
+    struct buffer_levels levels;
     struct virtio_model_packet first, second;
     start_kind(VIRTIO_MODEL_MODERN);
-    virtio_net_levels(device);
-    virtio_net_levels(device);
+    virtio_net_levels(device, &levels);
+    virtio_net_levels(device, &levels);
     assert_int_equal(virtio_net_counters.tx_stalled_seconds, 0); /* nothing is to be sent */
     for (int i = 0; i < 2; i++)
         assert_true(device->ops->tx_publish(device, device->ops->tx_acquire(device), 60, 0, 0));
-    virtio_net_levels(device);
-    virtio_net_levels(device);
-    virtio_net_levels(device);
+    virtio_net_levels(device, &levels);
+    virtio_net_levels(device, &levels);
+    virtio_net_levels(device, &levels);
     assert_int_equal(virtio_net_counters.tx_stalled_seconds, 3);
     assert_true(virtio_model_transmit_take(&model, &first) && virtio_model_transmit_take(&model, &second));
     virtio_model_transmit_done(&model, &first);
-    virtio_net_levels(device);
+    virtio_net_levels(device, &levels);
     assert_int_equal(virtio_net_counters.tx_stalled_seconds, 0); /* slow, and alive */
-    virtio_net_levels(device);
+    virtio_net_levels(device, &levels);
     assert_int_equal(virtio_net_counters.tx_stalled_seconds, 1);
     virtio_model_transmit_done(&model, &second);
-    virtio_net_levels(device);
-    virtio_net_levels(device);
+    virtio_net_levels(device, &levels);
+    virtio_net_levels(device, &levels);
     assert_int_equal(virtio_net_counters.tx_stalled_seconds, 0);
 }
 
 TEST(levels_count_the_free_buffers)
 {
+    struct buffer_levels levels;
     start_kind(VIRTIO_MODEL_MODERN);
     struct tx_buffer *buffer = device->ops->tx_acquire(device);
-    virtio_net_levels(device);
-    assert_int_equal(virtio_net_counters.tx_buffers_free, VIRTIO_NET_TX_BUFFER_COUNT - 1);
-    assert_int_equal(virtio_net_counters.rx_buffers_free,
+    virtio_net_levels(device, &levels);
+    assert_int_equal(levels.tx_buffers_free, NETDEV_TX_BUFFER_COUNT - 1);
+    assert_int_equal(levels.rx_buffers_free,
                      VIRTIO_NET_RX_BUFFER_COUNT - virtio_model_available(&model, VIRTIO_NET_RECEIVEQ));
     device->ops->tx_release(device, buffer);
-    virtio_net_levels(device);
-    assert_string_equal(virtio_net_level_group.counters[1].name, "tx_buffers_free");
-    assert_int_equal(virtio_net_level_group.values[1], VIRTIO_NET_TX_BUFFER_COUNT);
+    virtio_net_levels(device, &levels);
+    assert_int_equal(levels.tx_buffers_free, NETDEV_TX_BUFFER_COUNT);
 }
 
 /* ---- rehearsals ---- */
