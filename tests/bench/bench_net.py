@@ -1,10 +1,12 @@
 #!/usr/bin/python3
-"""Runs bench_net with our stack and with lwIP in turn, prints a table, writes build/bench/net.json.
+"""Runs bench_net with our stack and with lwIP in turn, and bench_card with each card; prints a table, writes
+build/bench/net.json.
 
 `make bench-net` runs this program. A row is measured REPEAT times with each stack in turn. The table keeps the least
 median and the least 99th percentile of these runs, because other work on the machine only adds time. `spread` is the
 largest median less the least, of each part by itself. QUICK=1 measures a tenth. tests/bench/bench_net.c says which time
-each row measures, and of how many events a sample of a short row is the mean."""
+each row measures, and of how many events a sample of a short row is the mean. tests/bench/bench_card.c has the rows of
+cards: net/CARD/receive, net/CARD/send."""
 import os
 import subprocess
 import sys
@@ -30,36 +32,38 @@ ROWS = [("segment-in", "warm", WARM, 60, 0.25), ("segment-in-sum", "warm", WARM,
         ("trade-rate", "warm", RATE, None, None),
         ("segment-in", "captured", WARM, None, None), ("answer-out", "captured", WARM, None, None),
         ("burst-to-post", "captured", WARM, None, None), ("bulk", "captured", BULK, None, None)]
+CARDS = ("virtio", "gqi-lists", "gqi-raw", "dqo-raw")
+CARD_ROWS = ("receive", "send")
+SLOWER_NS = 20      # a gVNIC than virtio's card, at most
 BATCH_BITS = 40 * 1460 * 8      # a `bulk` batch: BULK_COUNT full frames; timestamps take 12 bytes of each
 
 
-def run(stack, row, kind, count):
-    """Returns {part: (p50, p99, samples, events a sample)} of one run, the clock's (step, reading) and the command."""
-    command = [f"build/host/tests/bench/bench_net-{stack}", row, kind, str(count)]
+def run(*command):
+    """Returns {part: (p50, p99, samples, events a sample)} of one run, and the clock's (step, reading)."""
     done = subprocess.run([BUILD.parent / command[0], *command[1:]], capture_output=True, text=True, cwd=ROOT)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: {done.stderr}")
     found = {part: tuple(map(float, figures)) for part, *figures in map(str.split, done.stdout.splitlines())}
-    return found, found.pop("clock"), " ".join(command)
+    return found, found.pop("clock")
 
 
-def measure(row, kind, count):
-    """Measures both stacks in turn. Returns {stack: ({part: figures}, a command)} and the clock's (step, reading).
+def measure(commands):
+    """Runs commands, {name: words}, in turn. Returns {name: ({part: figures}, a command)}, the clock's (step, reading).
 
     The figures of a part are those that Rows.keep takes."""
-    runs = {stack: [] for stack in STACKS}
+    runs = {name: [] for name in commands}
     for _ in range(REPEAT):
-        for stack in STACKS:
-            found, clock, command = run(stack, row, kind, count)
-            runs[stack].append(found)
+        for name, command in commands.items():
+            found, clock = run(*command)
+            runs[name].append(found)
     best = {}
-    for stack, done in runs.items():
+    for name, done in runs.items():
         parts = {}
         for part in done[0]:
             p50, p99, samples, events = zip(*(found[part] for found in done))
             parts[part] = {"p50": min(p50), "p99": min(p99), "spread": max(p50) - min(p50), "n": int(samples[0]),
                            "events": int(events[0])}
-        best[stack] = parts, command.replace(STACKS[-1], stack)
+        best[name] = parts, " ".join(commands[name])
     return best, clock
 
 
@@ -72,7 +76,8 @@ def main():
 
     print(f"{rows.machine}, {rows.commit}; ns: p50 (p99), the least of {REPEAT} runs in turn")
     for number, (row, kind, count, asked_ns, asked_ratio) in enumerate(ROWS):
-        best, clock = measure(row, kind, count)
+        best, clock = measure({stack: [f"build/host/tests/bench/bench_net-{stack}", row, kind, str(count)]
+                               for stack in STACKS})
         if number == 0:
             print(f"the clock steps by {clock[0]:.1f} ns; rows leave out {clock[1]:.1f} ns for two readings")
             print(f"{'':24}{'own':>18}{'lwIP':>18}{'ratio':>8}   asked")
@@ -100,6 +105,15 @@ def main():
                           "tail": f"p99.9 <= {3 * best['own'][0][row]['p50']:.0f} ns"}.get(part, "")
             print(f"{name if part == row else '  ' + part:24}{own['p50']:9.1f} ({own['p99']:6.0f})"
                   f"{lwip['p50']:9.1f} ({lwip['p99']:6.0f}){ratio}   {asked_here}", flush=True)
+    print("".join(f"{name:>18}" for name in ("", *CARDS)))
+    for row in CARD_ROWS:
+        best, clock = measure({card: ["build/host/tests/bench/bench_card", row, card, "warm", str(WARM)]
+                               for card in CARDS})
+        for card, (parts, command) in best.items():
+            keep(f"net/{card}/{row}", "ns", parts[row], command)
+        print(f"{row:18}" + "".join(f"{best[card][0][row]['p50']:9.1f} ({best[card][0][row]['p99']:6.0f})"
+                                    for card in CARDS)
+              + f"   <= {best['virtio'][0][row]['p50'] + SLOWER_NS:.1f} ns", flush=True)
 
 
 if __name__ == "__main__":

@@ -73,14 +73,25 @@ $(BUILD)/host/tests/bench/bench_net-$(1): $(patsubst %.c,$(BUILD)/host/%.o,$(BEN
 endef
 $(foreach stack,own lwip,$(eval $(call bench_net,$(stack))))
 BENCH_NET := $(foreach stack,own lwip,$(BUILD)/host/tests/bench/bench_net-$(stack))
-NEEDS_bench := $(BENCH_NET)
+# Google's virtual NIC: the driver without PCI; the model, for tests and for a device of QEMU.
+GVE_DRIVER := $(addprefix drivers/gve/,gve.c gqi.c dqo.c state.c admin.c twin.c)
+GVE_MODEL := $(addprefix tests/gve/,model.c gqi.c dqo.c offload.c)
+
+# The drivers of network cards over their models.
+BENCH_CARD := $(BUILD)/host/tests/bench/bench_card
+$(BENCH_CARD): $(patsubst %.c,$(BUILD)/host/%.o,tests/bench/bench_card.c tests/lib/device_memory.c \
+		tests/lib/virtio_model.c $(addprefix drivers/virtio/,net.c net_init.c net_twin.c virtqueue.c) \
+		$(GVE_DRIVER) $(GVE_MODEL) tests/gve/bus.c net/ip/checksum.c host/platform.c \
+		kernel/settings.c $(wildcard base/*.c))
+	$(CC) -o $@ $^
+NEEDS_bench := $(BENCH_NET) $(BENCH_CARD)
 
 # Prints a table and writes build/bench/net.json. QUICK=1, REPEAT=5.
-bench-net: $(BENCH_NET) ## the stacks ring to ring: build/bench/net.json; QUICK=1, REPEAT=5
+bench-net: $(BENCH_NET) $(BENCH_CARD) ## the stacks ring to ring: build/bench/net.json; QUICK=1, REPEAT=5
 	$(PY) tests/bench/bench_net.py
 
 # Instruction counts, for tests/bench/test_instructions.py: writes its baseline.
-count-net: $(BENCH_NET) ## instructions of both stacks (callgrind): writes the baseline of tests/bench
+count-net: $(BENCH_NET) $(BENCH_CARD) ## instructions of both stacks (callgrind): writes the baseline of tests/bench
 	$(PY) tests/bench/test_instructions.py
 .PHONY: bench-net count-net
 

@@ -12,13 +12,10 @@ $(BUILD)/fuzz/%.o: %.c
 $(patsubst %.c,$(BUILD)/fuzz/%.o,base/big.c $(wildcard app/matcher/*.c)): \
 	FUZZ_CFLAGS += -O2 -fno-sanitize-coverage=trace-cmp
 
-# The model of Google's virtual NIC, for tests and for a device of QEMU.
-GVE_MODEL := $(addprefix tests/gve/,model.c gqi.c dqo.c offload.c)
-
 FUZZ_LIB := $(BUILD)/fuzz/libperegrine.a
 FUZZ_LIB_SOURCES := $(wildcard base/*.c) kernel/settings.c \
 	$(addprefix drivers/virtio/,net.c net_init.c net_twin.c virtqueue.c) tests/lib/virtio_model.c \
-	$(addprefix drivers/gve/,gve.c gqi.c dqo.c state.c admin.c twin.c) $(GVE_MODEL) tests/gve/bus.c \
+	$(GVE_DRIVER) $(GVE_MODEL) tests/gve/bus.c \
 	tests/lib/device_memory.c tests/lib/player_setup.c \
 	tests/lib/frame_pool.c tests/lib/netdev_memory.c tests/lib/igmp_packet.c tests/lib/assert_abort.c \
 	$(APP_TESTED) $(TIME_PARTS) $(NET_SOURCES_own)
