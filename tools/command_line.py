@@ -1,5 +1,6 @@
 """The parts that the tools' command lines share: version, commands, a parser of numbers, and where the builds lie."""
 import argparse
+import errno
 import os
 import pathlib
 import re
@@ -11,6 +12,7 @@ ROOT = HERE if INSTALLED else HERE.parent
 COMMANDS = "" if INSTALLED else "tools/"             # the folder in a message that names a tool
 PAGES = HERE.parents[1] / "share/doc/peregrine" if INSTALLED else "docs"     # in a message that names a page
 BUILD = ROOT / ("images" if INSTALLED else "build")
+UNSAID = []                 # reasons of failed writes to standard output
 VERSION = (ROOT / "VERSION").read_text(encoding="ascii").strip()
 
 
@@ -55,13 +57,15 @@ def printable(text):
 
 
 def say(text, file=None):
-    """Prints text at once. If the reader has enough, as `head`, the work goes on: its end and the exit status do not
-    depend on the reader."""
+    """Prints text at once. If the reader has enough, as `head`, or the disk is full, the work goes on: its end does
+    not depend on them."""
     try:
         print(text, file=file, flush=True)
-    except BrokenPipeError:
+    except OSError as error:
         if file is sys.stderr:              # `until_enough` looks after standard output
             os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+        elif error.errno != errno.EPIPE:
+            UNSAID.append(error.strerror)
 
 
 def complain(program, command, problem):
@@ -97,13 +101,19 @@ def run_one_command(program, commands, run, words):
 
 def until_enough(run):
     """Calls `run`, and returns its exit status. If the reader of our output has enough, as `head`, that ends the
-    program without a word; a command that has effects prints by `say`."""
+    program without a word; a command that has effects prints by `say`. A full disk is said, and is no success."""
     status = 0
     try:
         try:
             status = run()
         finally:                # argparse ends the program by an exception after its help
             sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC) or error.filename:
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return status
+        if error.errno == errno.ENOSPC:
+            UNSAID.append(error.strerror)
+    if UNSAID:
+        print(f"standard output: {UNSAID[0]}", file=sys.stderr)
+    return status or (1 if UNSAID else 0)

@@ -504,6 +504,17 @@ def test_a_reader_that_has_enough_is_no_error(path, words):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("words", [("export", "--digits"), ("export", "--table", "burst"), ("replay",)])
+def test_a_full_disk_is_said_in_a_line(path, words):
+    store.create(path, small_plan())
+    play(path, 5)
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([TOOL, words[0], path, *words[1:]], stdout=full, stderr=subprocess.PIPE, text=True,
+                              timeout=PATIENCE_S)
+    assert done.returncode == 1
+    assert re.fullmatch("(contest export: )?standard output: No space left on device\n", done.stderr), done.stderr
+
+
 @pytest.mark.parametrize("text, said", [
     ("", "holds no burst"), ('{"kind": "contest"}\n', "holds no burst"),
     ('{"kind": "burst"}\n', "a burst lacks its digits"), ('{"kind": "burst"\n', "line 1 is no line"),

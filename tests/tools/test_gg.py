@@ -276,3 +276,22 @@ def test_no_tool_complains_of_a_reader_that_has_enough(tool):
     done = subprocess.run([*command, "--help"], stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("words, code", [((KEY[0],), 2), (("--help",), 1), ((*KEY, "--port", "1", "--status"), 1)])
+def test_a_full_disk_is_said_in_a_line(words, code):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([sys.executable, GG, "127.0.0.1", *words, "--timeout", "0.01"], stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == code and "Traceback" not in done.stderr
+    assert ("standard output: No space left on device\n" in done.stderr) == ("--help" in words)
+
+
+def test_a_command_that_was_obeyed_goes_on_when_the_disk_is_full(tmp_path):
+    path, commands = tmp_path / "trade.conf", []
+    path.write_text("key=12345678")
+    with open("/dev/full", "w", encoding="ascii") as full, machine(b"12345678", (0,), commands=commands) as port:
+        done = subprocess.run([sys.executable, GG, "127.0.0.1", "--key-file", path, "--port", port, "--set", "stop",
+                               "--keep"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "standard output: No space left on device\n")
+    assert commands[:1] == [control.SET] and "stopped=on" in path.read_text()

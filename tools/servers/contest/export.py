@@ -78,6 +78,6 @@ def main(words):
     except BrokenPipeError:         # the reader has enough: command_line.py
         raise
     except OSError as error:
-        complain("export", f"{error.filename or options.to}: {error.strerror}")
+        complain("export", f"{error.filename or options.to or 'standard output'}: {error.strerror}")
         return 1
     return 0

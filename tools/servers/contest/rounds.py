@@ -109,4 +109,5 @@ def load_round(name):
         with open(name, encoding="ascii") as file:
             return parse_round(file.read(), name)
     except (OSError, UnicodeDecodeError) as error:
-        raise RoundError(f"'{name}': neither one of {', '.join(ROUNDS)} nor a readable file ({error})") from error
+        raise RoundError(f"'{name}': neither one of {', '.join(ROUNDS)} "
+                         f"nor a readable file ({getattr(error, 'strerror', error)})") from error
