@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import os
 import pathlib
+import pty
 import random
 import re
 import resource
@@ -157,6 +158,23 @@ def test_statistics_are_a_table_of_what_is_not_zero(text, table):
     with machine(b"12345678", (0,), [text.encode()]) as port:
         asking = ("127.0.0.1", *KEY, "--port", port, "--status")
         assert (gg(*asking).stdout, gg(*asking, "--all").stdout) == (table, text)
+
+
+def test_a_stopped_trader_is_red_on_a_terminal_alone():
+    text = "pool.trade_stopped 1\npool.trade_stuck 1\npool.orders_open 1\n"
+    plain = "pool          trade_stopped 1, trade_stuck 1, orders_open 1"
+    red = plain.replace("trade_stopped 1", "\x1b[1;31mtrade_stopped 1\x1b[0m").replace(
+        "trade_stuck 1", "\x1b[1;31mtrade_stuck 1\x1b[0m")
+    with machine(b"12345678", (0,), [text.encode()]) as port:
+        asking = [sys.executable, GG, "127.0.0.1", *KEY, "--port", port, "--status"]
+        for term, more, shown in (("xterm", {}, red), ("dumb", {}, plain), ("xterm", {"NO_COLOR": "1"}, plain)):
+            ours, theirs = pty.openpty()
+            subprocess.run(asking, stdout=theirs, stderr=subprocess.DEVNULL, timeout=20,
+                           env={**os.environ, "TERM": term, **more}, check=True)
+            assert os.read(ours, 4096).decode() == shown + "\r\n"
+            os.close(ours)
+            os.close(theirs)
+        assert gg(*asking[2:]).stdout == plain + "\n"
 
 
 OPEN = "pool.trade_stopped %d\npool.orders_open %d\n"
