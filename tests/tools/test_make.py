@@ -3,6 +3,7 @@ import fcntl
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -172,7 +173,7 @@ def test_setup_says_why_no_package_can_be_had(apt_get, reason, tmp_path):
 def test_a_name_of_the_build_is_no_programs(name):
     """net/settings.h has network_settings; the others are folders of build/."""
     done = subprocess.run(["tools/new-program", name], cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and f"error: {name}: " in done.stderr, done.stdout
+    assert done.returncode == 2 and f"error: '{name}': " in done.stderr, done.stdout
 
 
 @pytest.mark.slow
@@ -215,11 +216,27 @@ def test_a_folder_that_make_cannot_name_gets_no_program(tmp_path):
     assert done.returncode == 2 and "whose path has ' '" in done.stderr and not any((tmp_path / "a b").iterdir())
 
 
-def test_a_program_that_cannot_be_written_is_one_line(tmp_path):
+def copy_of_the_maker(tmp_path):
+    """Copies tools/new-program and what it reads to a folder. Returns the copy."""
     for name in ("tools/new-program", "tools/command_line.py", "VERSION", "app/echo/program.c",
                  "tests/unit/echo_test.c"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path / "tools/new-program"
+
+
+def test_a_program_that_cannot_be_written_is_one_line(tmp_path):
+    maker = copy_of_the_maker(tmp_path)
     (tmp_path / "app/shout").symlink_to("gone/folder")
-    done = subprocess.run([tmp_path / "tools/new-program", "shout"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([maker, "shout"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and done.stderr == f"tools/new-program: {tmp_path}/app/shout: File exists\n"
+
+
+def test_a_program_that_finds_no_room_can_be_made_again(tmp_path):
+    maker = copy_of_the_maker(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    done = subprocess.run([maker, "shout"], capture_output=True, text=True, timeout=60, env=CLEAN,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)))
+    assert (done.returncode, done.stderr) == (1, f"tools/new-program: {tmp_path}/app/shout/program.c: File too large\n")
+    assert sorted(tmp_path.rglob("*")) == before
+    assert subprocess.run([maker, "shout"], capture_output=True, text=True, timeout=60, env=CLEAN).returncode == 0
