@@ -81,16 +81,19 @@ def run(folder, orders, record, *words, more="", password="PEREGRINE"):
      "order 6: buy 100 ACME at 1.0000: may still be open: the exchange has another order there, sell 100 ACME at 9000"],
      {4, 6}),
     ((OPEN % 1).replace("1.0000", "0.9999"), (), 1, ["has another order there, buy 100 ACME at 1.0000"], {1, 4, 6}),
+    ((OPEN % 1).replace("buy", "sell"), (), 1, ["has another order there, buy 100 ACME at 1.0000"], {1, 4, 6}),
+    ((OPEN % 1).replace("ACME", "ACMF"), (), 1, ["has another order there, buy 100 ACME at 1.0000"], {1, 4, 6}),
     (SESSION % " YESTERDAY" + OPEN % 1, (), 1, ["the record is of session YESTERDAY", "1.0000: may still be open"],
      {1, 4, 6}),
     ("", ("--all",), 0, ["order 1: buy", "order 4: buy 70 ACME at 0.9000: cancelled", "6: sell 100"], set()),
     ("no order at all\n", (), 2, ["-: names no order"], {1, 4, 6}),
-], ids=["each", "log", "ended", "repeated", "another", "dearer", "session", "all", "none"])
+], ids=["each", "log", "ended", "repeated", "another", "dearer", "side", "symbol", "session", "all", "none"])
 def test_each_order_of_a_record_is_cancelled_or_named(tmp_path, record, words, status, said, left):
     with market(*ASKED) as (exchange, open_orders):
         assert open_orders() == {1, 4, 6}
         found, text = run(tmp_path, exchange.addresses["orders"], record, *words)
         assert found == status and all(part in text for part in said), text
+        assert "--all" not in words or "order 3" not in text        # replaced: 4 is open
         assert open_orders() == left
 
 
@@ -155,11 +158,14 @@ def test_an_order_is_not_closed_because_the_exchange_says_nothing_of_it(tmp_path
     assert status == 1 and said in text, text
 
 
-@pytest.mark.parametrize("number_of_latest", [3, 4], ids=["latest", "next"])
-def test_heartbeats_while_the_day_is_repeated_are_not_its_end(tmp_path, number_of_latest):
-    """A login that asks for 0 hears the number of the latest message, or of the next one."""
-    day = [ouch.accepted(0, ouch.decode(enter(1)), 1), ouch.query_response(0, 2),
-           ouch.accepted(0, ouch.decode(enter(2)), 2)]
+@pytest.mark.parametrize("number_of_latest, session", [
+    (6, "20261128AM"), (7, "20261128AM"), (7, "20261129AM")], ids=["latest", "next", "another session"])
+def test_heartbeats_while_the_day_is_repeated_are_not_its_end(tmp_path, number_of_latest, session):
+    """A login that asks for 0 hears the number of the latest message, or of the next one. The next login's session is
+    the same, or what the first one has said is void."""
+    day = [ouch.accepted(0, ouch.decode(enter(1)), 1), ouch.query_response(0, 2), ouch.executed(0, 1, 40, 1, b"A", 7),
+           *(ouch.accepted(0, ouch.decode(enter(number)), number) for number in (2, 3)),
+           b"D" + ouch.canceled(0, 3, 100, b"Q")[1:] + struct.pack(">IQc", 100, 1, b"A")]       # for an order of ours
     cancelled = []
 
     def serve_one(client):
@@ -171,15 +177,16 @@ def test_heartbeats_while_the_day_is_repeated_are_not_its_end(tmp_path, number_o
                 kind, *payload = file.read(int.from_bytes(head, "big"))
                 payload = bytes(payload)
                 if kind == ord(soupbintcp.LOGIN):
+                    name = session if int(payload[-20:]) else "20261128AM"
                     first = int(payload[-20:]) or number_of_latest
-                    send(soupbintcp.LOGIN_ACCEPTED, b"20261128AM" + str(first).encode().rjust(20))
+                    send(soupbintcp.LOGIN_ACCEPTED, name.encode() + str(first).encode().rjust(20))
                     for message in day[first - 1:]:
                         send(soupbintcp.HEARTBEAT)
                         send(soupbintcp.SEQUENCED, message)
                     send(soupbintcp.HEARTBEAT)
                 elif kind == ord(soupbintcp.UNSEQUENCED) and payload[:1] == b"Q":
                     send(soupbintcp.HEARTBEAT)
-                    send(soupbintcp.SEQUENCED, ouch.query_response(0, 3))
+                    send(soupbintcp.SEQUENCED, ouch.query_response(0, 4))
                 elif kind == ord(soupbintcp.UNSEQUENCED):
                     cancelled.append(struct.unpack(">cII", payload))
                     send(soupbintcp.SEQUENCED, ouch.canceled(0, cancelled[-1][1], 100, b"U"))
@@ -187,8 +194,12 @@ def test_heartbeats_while_the_day_is_repeated_are_not_its_end(tmp_path, number_o
                     return
 
     with served(serve_one) as address:
-        status, text = run(tmp_path, address, OPEN % 1 + OPEN % 2)
-    assert status == 0 and "order 2: buy 100 ACME at 1.0000: cancelled" in text, text
+        status, text = run(tmp_path, address, OPEN % 1 + OPEN % 2 + OPEN % 3)
+    if session != "20261128AM":
+        assert status == 1 and "session 20261129AM has begun in the place of 20261128AM" in text and not cancelled, text
+        return
+    assert status == 0 and text.splitlines() == [f"order {number}: buy 100 ACME at 1.0000: {fate}" for number, fate in (
+        (1, "cancelled, 40 shares executed"), (2, "cancelled"), (3, "had ended"))], text
     assert cancelled == [(b"X", 1, 0), (b"X", 2, 0)]
 
 

@@ -624,6 +624,8 @@ static void take_replace(const uint8_t *r)
     struct own *o = &account.orders[original];
     assert_true(reference > account.arrived && reference < OWN_MAX);
     account.arrived = reference;
+    if (o->state != OPEN && chance(50))
+        return; /* the reference is used up, and nothing is said */
     if (o->state != OPEN || chance(15) || load_be32(r + 9) <= o->executed) {
         seen[SEEN_replacement_rejected]++;
         reject(reference);
@@ -1021,7 +1023,7 @@ static bool serve_snapshot(void)
         connecting = id;
         return true;
     }
-    if (fake.connections[id].sent_bytes == 0 || id == served || chance(60))
+    if (fake.connections[id].sent_bytes == 0 || id == served || chance(92))
         return false;
     served = id;
     const uint64_t lag = random_below(20), number = next > lag + 1 ? next - lag : next;
