@@ -780,7 +780,7 @@ static bool serve_orders(void)
     if (bytes == 0)
         return false;
     session.sent_ns = now_ns;
-    session.responds_ns = now_ns + (chance(4) ? 2 * OUCH_QUIET_NS : random_below(4 * NS_PER_MS)); /* or it stalls */
+    session.responds_ns = now_ns + (chance(4) ? 2 * OUCH_QUIET_NS : random_below(4 * NS_PER_MS)); /* a few stalls */
     fake_data(id, packets, bytes);
     return true;
 }
@@ -856,8 +856,9 @@ static struct message *publish(struct message x)
 }
 
 static uint32_t middle[SYMBOLS];
-static uint32_t shaken, shaken_moves; /* a symbol whose book is contradicted, and the moves that it makes then */
-static uint64_t offered;              /* the latest reference of an offer */
+/* A symbol whose book is contradicted, and the moves that it makes then. */
+static uint32_t shaken, shaken_moves;
+static uint64_t offered; /* the latest reference of an offer */
 
 /* Publishes a change of a symbol's book. */
 static void publish_order(uint32_t symbol)
