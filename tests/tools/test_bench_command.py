@@ -142,6 +142,19 @@ def test_tables_and_comparison(pages, tmp_path):
     assert "was not written by" in bench("--compare", tmp_path / "a", tmp_path / "b", status=2)
 
 
+def test_the_load_ends_with_the_command_that_began_it():
+    came = threading.Event()
+    with udp_server(lambda *_: came.set()) as to:
+        with subprocess.Popen([ROOT / "tools/peregrine", "bench", "udp", to, "--duration", "600"]) as process:
+            assert came.wait(PATIENCE_S)
+            load, = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            process.kill()
+        end = time.monotonic() + PATIENCE_S
+        while pathlib.Path(f"/proc/{load}").exists():
+            assert time.monotonic() < end, "the load goes on"
+            time.sleep(0.05)
+
+
 def test_the_reason_is_said_if_nothing_is_answered():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
         nobody.bind(("127.0.0.1", 0))

@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -519,6 +520,7 @@ int main(int argc, char **argv)
         errx(2, "'%s' is more than the request has", argv[9]);
     signal(SIGINT, interrupt);
     signal(SIGTERM, interrupt);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody would read the result */
     allow_connections();
     if ((poller = epoll_create1(EPOLL_CLOEXEC)) < 0)
         err(1, "epoll");
