@@ -2,7 +2,7 @@
 """HAProxy in front of three machines that run app/digest/, configured as in docs/balance.md.
 
 While wrk sends requests, one machine gets GG, one is killed, one is frozen for 5 s. Each comes back before the next.
-Prints the counts of wrk and HAProxy as JSON.
+At last all are frozen for 1 s: an overloaded computer may do that. Prints the counts of wrk and HAProxy as JSON.
 
     unshare -n tests/balance/balance.py hosted|qemu [VARIANT]
 
@@ -30,7 +30,7 @@ from workshop.vm import qemu
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD", "build")
-KEY, FROZEN_S = "a-key-for-tests", 5
+KEY, FROZEN_S, STALLED_S = "a-key-for-tests", 5, 1
 HAPROXY = shutil.which("haproxy", path="/usr/local/sbin:/usr/sbin:/usr/bin") or \
     ROOT / "build/third-party/haproxy/usr/sbin/haproxy"       # unpacked there: an installed package would start it
 # HAProxy's algorithm, and true if the machines' agent checks set the weights.
@@ -191,7 +191,7 @@ def has_state(folder, name, state):
 
 def go_through(machines, folder):
     """Ends one machine with GG, kills one, and freezes one. Waits each time until HAProxy has marked it DOWN, and then
-    UP again."""
+    UP again. At last freezes all."""
     a, b, c = machines
     control_channel.Client(a.control[0], control_channel.key_from_text(KEY), a.control[1], timeout_s=5).gg()
     a.wait_end()
@@ -208,6 +208,13 @@ def go_through(machines, folder):
     time.sleep(max(0, frozen + FROZEN_S - time.monotonic()))
     c.thaw()
     wait_for(lambda: has_state(folder, "c", "UP"), "machine c is up again")
+    before = sum(requests_of(folder).values())
+    for m in machines:
+        m.freeze()
+    time.sleep(STALLED_S)
+    for m in machines:
+        m.thaw()
+    wait_for(lambda: sum(requests_of(folder).values()) > before + 100, "requests after the last freeze")
 
 
 def answer(address):

@@ -89,17 +89,18 @@ def roll_by_tool(folder):
     assert re.findall(r"(?m)^(\w): HAProxy: machines/(\w) is taken in$", said) == [(name, name) for name in "abc"], said
 
 
-def roll_by_ansible(folder):
+def roll_by_ansible(folder, page="http://{{ ansible_host }}/"):
     """Plays the page's playbook."""
     playbook = re.search(r"```yaml\n(.*?)```", (balance.ROOT / "docs/balance.md").read_text(), re.S)[1]
-    (folder / "roll.yml").write_text(playbook.replace("/run/haproxy/admin.sock", str(folder / "stats")))
+    (folder / "roll.yml").write_text(playbook.replace("/run/haproxy/admin.sock", str(folder / "stats")).replace(
+        "http://{{ ansible_host }}/", page))
     (folder / "inventory").write_text("[machines]\n" + "".join(
         f"{name} ansible_host=10.77.0.{11 + number}\n" for number, name in enumerate("abc")))
     (folder / "socat").write_text(f"#!{sys.executable}\n{SOCAT}")
     (folder / "socat").chmod(0o755)
     said = run(folder, "env", f"PYTHONPATH={ANSIBLE}/lib/python3/dist-packages", sys.executable,
                ANSIBLE / "bin/ansible-playbook", "-i", "inventory", "roll.yml")
-    assert len(re.findall(r"(?m)^[abc] +: ok=6 .* failed=0 ", said)) == 3, said
+    assert len(re.findall(r"(?m)^[abc] +: ok=7 .* failed=0 ", said)) == 3, said
 
 
 def play(folder, stack, roll):

@@ -1,16 +1,26 @@
 """docs/balance.md: no request fails while one machine ends with GG, one is killed, and one is frozen for 5 s. Machines
 of unequal speed say how much they can take."""
+import concurrent.futures
+import http.server
 import json
 import pathlib
+import re
 import shutil
+import socket
+import socketserver
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+import types
+import urllib.request
 
 import pytest
 
 from tests.balance import balance, roll, unequal
-from workshop.vm import machine
+from tests.lib.waiting import PATIENCE_S
+from workshop.vm import machine, ports
 
 # Packages that Ansible imports, and a bare Debian may lack.
 ANSIBLE_NEEDS = ("cffi-backend", "cryptography", "jinja2", "markupsafe", "packaging", "resolvelib", "yaml")
@@ -54,6 +64,72 @@ def test_no_request_fails_while_three_kernels_are_renewed(how):
         pytest.skip("wants ansible-core of the distribution, and a network")
     found = played(roll, how)
     assert found["failed"] == 0 and found["requests"] > 100 and found["flights"] == [2, 2, 2], found
+
+
+class SlowMachine(http.server.BaseHTTPRequestHandler):
+    """Answers checks at once. Two requests in turn take longer than `timeout connect`."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+
+    def do_POST(self):
+        time.sleep(0.7)
+        self.do_GET()
+
+
+def test_a_request_waits_for_a_place_longer_than_for_a_connection(tmp_path, monkeypatch):
+    front = ports.free_port(socket.SOCK_STREAM)
+    text = balance.page_text().replace("maxconn 200", "maxconn 1").replace("10.77.0.1:8080", f"127.0.0.1:{front}")
+    monkeypatch.setattr(balance, "page_text", lambda: text)
+
+    def ask(_):
+        with urllib.request.urlopen(f"http://127.0.0.1:{front}/", b"", timeout=PATIENCE_S) as response:
+            return response.status
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), SlowMachine) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = ("127.0.0.1", server.server_port)
+        machines = [types.SimpleNamespace(service=address, status=address, agent_port=1)] * 3
+        with balance.balanced(machines, tmp_path), concurrent.futures.ThreadPoolExecutor(9) as pool:
+            assert list(pool.map(ask, range(9))) == [200] * 9
+        server.shutdown()
+
+
+class FakeBalancer(socketserver.ThreadingUnixStreamServer):
+    """HAProxy's socket. A server that is taken in is UP when it has been looked at three times."""
+
+    def __init__(self, path):
+        self.orders, self.looks = [], dict.fromkeys("abc", 3)
+        super().__init__(str(path), FakeBalancer.Answer)
+
+    class Answer(socketserver.StreamRequestHandler):
+        def handle(self):
+            fake = self.server
+            for order in self.rfile.readline().decode().strip().split("; "):
+                if order == "show stat":
+                    for name in "abc":
+                        fake.looks[name] += 1
+                        status = "UP" if fake.looks[name] > 3 else "DOWN"
+                        self.wfile.write(f"machines,{name},0,0,0,{'0,' * 12}{status},\n".encode())
+                elif found := re.fullmatch(r"set server machines/(\w) state (\w+)", order):
+                    fake.orders.append((*found.groups(), all(looks > 2 for looks in fake.looks.values())))
+                    if found[2] == "ready":
+                        fake.looks[found[1]] = 0
+
+
+@pytest.mark.slow
+def test_playbook_takes_no_machine_out_before_the_last_one_is_up(tmp_path):
+    if not fetch_ansible():
+        pytest.skip("wants ansible-core of the distribution, and a network")
+    (tmp_path / "peregrine").symlink_to("/bin/true")
+    with FakeBalancer(tmp_path / "stats") as fake, \
+            http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as page:
+        for server in (fake, page):
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+        roll.roll_by_ansible(tmp_path, f"http://127.0.0.1:{page.server_port}/")
+        for server in (fake, page):
+            server.shutdown()
+    assert fake.orders == [(name, state, True) for name in "abc" for state in ("drain", "ready")]
 
 
 def test_weights_follow_the_speed_of_the_machines_and_their_load():

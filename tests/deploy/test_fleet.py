@@ -144,7 +144,7 @@ class FakeBalancer:
     """HAProxy's socket: the server `a` of one backend, which keeps `requests` until it is drained. Notes the orders."""
 
     def __init__(self, path, requests="0", answer=""):
-        self.orders, self.requests, self.answer = [], requests, answer
+        self.orders, self.requests, self.answer, self.other = [], requests, answer, ""
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(path))
         self.listener.listen()
@@ -156,7 +156,7 @@ class FakeBalancer:
                 command = client.recv(1000).decode().strip()
                 if command == "show stat":
                     row = "" if self.requests is None else f"m,a,2,192.0.2.1:80,{self.requests},0,UP\n"
-                    client.sendall(f"# pxname,svname,type,addr,scur,qcur,status\n{row}".encode())
+                    client.sendall(f"# pxname,svname,type,addr,scur,qcur,status\n{row}{self.other}".encode())
                 else:
                     self.orders.append(command)
                     client.sendall(self.answer.encode())
@@ -183,6 +183,19 @@ def test_a_server_is_taken_in_again_unless_its_page_is_gone(tmp_path, name, requ
         host.address = lambda: "192.0.2.2"
         host.name = "c"
         balancer.Balancer(tmp_path / "socket", host, 1)
+
+
+def test_the_last_server_that_is_up_is_not_drained(tmp_path):
+    fake = FakeBalancer(tmp_path / "socket")
+    haproxy = balancer.Balancer(tmp_path / "socket", types.SimpleNamespace(name="a", address=lambda: "192.0.2.1"), 0.3)
+    for status in ("DOWN", "DOWN 1/2", "DRAIN", "MAINT"):
+        fake.other = f"m,b,2,192.0.2.2:80,0,0,{status}\nother,b,2,192.0.2.2:80,0,0,UP\n"
+        with pytest.raises(RemoteError, match="no other server is up"), haproxy.drained(lambda: True):
+            pass
+        assert not fake.orders
+    fake.other = "m,b,2,192.0.2.2:80,0,0,UP 1/3\n"
+    with haproxy.drained(lambda: True):
+        assert fake.orders[-1] == "set server m/a state drain"
 
 
 @pytest.mark.parametrize("words, message", [

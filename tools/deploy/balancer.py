@@ -13,6 +13,14 @@ LOOK_SECONDS = 0.1
 ANSWER_SECONDS = 10
 
 
+def is_up(row):
+    return row["status"].startswith(("UP", "no check"))
+
+
+def is_idle(row):
+    return row["scur"] == row["qcur"] == "0"
+
+
 class Balancer:
     def __init__(self, path, host, seconds):
         """Finds the servers of a machine: those with its name, else those with its address. Raises RemoteError if
@@ -48,9 +56,20 @@ class Balancer:
             if answer := self.ask(f"set server {backend}/{server} state {state}"):
                 raise RemoteError(f"HAProxy: {backend}/{server}: {answer}")
 
+    def _others_are_up(self, rows):
+        """Returns true if each backend has another server that is up, or has none."""
+        for backend in {backend for backend, _ in self.servers}:
+            others = [row for server, row in rows.items() if server[0] == backend and server not in self.servers]
+            if others and not any(is_up(row) for row in others):
+                return False
+        return True
+
+    def _all(self, rows, holds):
+        return all(server in rows and holds(rows[server]) for server in self.servers)
+
     def _wait(self, holds, message):
         end = time.monotonic() + self.seconds
-        while not all(server in rows and holds(rows[server]) for rows in [self._rows()] for server in self.servers):
+        while not holds(self._rows()):
             if time.monotonic() > end:
                 raise RemoteError(f"HAProxy: {self}: {message} after {self.seconds:g} s")
             time.sleep(LOOK_SECONDS)
@@ -60,13 +79,15 @@ class Balancer:
 
     @contextlib.contextmanager
     def drained(self, answers):
-        """Takes the servers out, and in again at the end: after a failure, if the machine `answers` nevertheless."""
+        """Takes the servers out, and in again at the end: after a failure, if the machine `answers` nevertheless. Waits
+        first until another server is up."""
+        self._wait(self._others_are_up, "no other server is up")
         say(f"HAProxy: {self} is drained")
         try:
             for server in self.servers:
                 self.ask(f"disable agent {'/'.join(server)}")
             self._order("drain")
-            self._wait(lambda row: row["scur"] == row["qcur"] == "0", "requests are still under way")
+            self._wait(lambda rows: self._all(rows, is_idle), "requests are still under way")
             yield
         except BaseException:
             if answers():
@@ -75,7 +96,7 @@ class Balancer:
                 say(f"HAProxy: {self} stays drained, because the status page does not answer")
             raise
         self.take_in()
-        self._wait(lambda row: row["status"].startswith(("UP", "no check")), "the server is not up")
+        self._wait(lambda rows: self._all(rows, is_up), "the server is not up")
 
     def take_in(self):
         self._order("ready")
