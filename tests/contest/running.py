@@ -48,5 +48,15 @@ def stop_server(server, thread):
     assert not thread.is_alive()
 
 
+@contextlib.contextmanager
+def served(**options):
+    """Yields a server that runs."""
+    server, thread = run_server(**options)
+    try:
+        yield server
+    finally:
+        stop_server(server, thread)
+
+
 def connect(server, kind):
     return socket.create_connection(("127.0.0.1", server.ports[kind]), timeout=PATIENCE_S)

@@ -9,7 +9,7 @@ import pytest
 from servers.contest import rounds, store
 from servers.contest.plan import Plan, Users
 from servers.players import demo as demo_module
-from tests.contest.running import SMALL, run_server, stop_server
+from tests.contest.running import SMALL, served
 from tests.contest.service import ROOT, Service
 from tests.lib.waiting import PATIENCE_S, wait_for
 
@@ -33,37 +33,33 @@ def player():
 
 
 def test_name_and_password_are_encoded(player):
-    server, thread = run_server(users={"bob": "wonder land&user=x%41+"})
-    player(server.ports, "--user", "bob", "--passwd", "wonder land&user=x%41+")
-    wait_for(lambda: "bob" in server.contest.users and server.contest.users["bob"].correct > 3)
-    stop_server(server, thread)
+    with served(users={"bob": "wonder land&user=x%41+"}) as server:
+        player(server.ports, "--user", "bob", "--passwd", "wonder land&user=x%41+")
+        wait_for(lambda: "bob" in server.contest.users and server.contest.users["bob"].correct > 3)
 
 
 def test_a_wrong_password_ends_the_player_with_the_reason(player):
-    server, thread = run_server(users={"bob": "right"})
-    process = player(server.ports, "--user", "bob", "--passwd", "wrong")
-    assert process.wait(PATIENCE_S) == 1
-    assert process.stderr.read() == ("quadratic: the server takes no submissions of bob: "
-                                     "401 unknown user or wrong password\n")
-    stop_server(server, thread)
+    with served(users={"bob": "right"}) as server:
+        process = player(server.ports, "--user", "bob", "--passwd", "wrong")
+        assert process.wait(PATIENCE_S) == 1
+        assert process.stderr.read() == ("quadratic: the server takes no submissions of bob: "
+                                         "401 unknown user or wrong password\n")
 
 
 def test_an_answer_that_is_refused_for_now_is_sent_again(player):
     """The address has no passwords left when the player comes: its first answers get 429."""
-    server, thread = run_server(users={"bob": "right"})
-    server.judge.addresses.wrong["127.0.0.1"] = 0, time.monotonic() + 2
-    player(server.ports, "--user", "bob", "--passwd", "right")
-    wait_for(lambda: "bob" in server.contest.users and server.contest.users["bob"].correct > 3)
-    stop_server(server, thread)
+    with served(users={"bob": "right"}) as server:
+        server.judge.addresses.wrong["127.0.0.1"] = 0, time.monotonic() + 2
+        player(server.ports, "--user", "bob", "--passwd", "right")
+        wait_for(lambda: "bob" in server.contest.users and server.contest.users["bob"].correct > 3)
 
 
 def test_moduli_that_are_not_of_the_round_end_the_player(player):
-    server, thread = run_server()
-    process = player(server.ports, "--n", "6", "--m", "7")
-    assert process.wait(PATIENCE_S) == 1
-    assert process.stderr.read().startswith("quadratic: 5 answers in a row are wrong: --n and --m are not those")
-    assert server.contest.users["quadratic"].wrong < 100
-    stop_server(server, thread)
+    with served() as server:
+        process = player(server.ports, "--n", "6", "--m", "7")
+        assert process.wait(PATIENCE_S) == 1
+        assert process.stderr.read().startswith("quadratic: 5 answers in a row are wrong: --n and --m are not those")
+        assert server.contest.users["quadratic"].wrong < 100
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from servers.contest.oracle import Occurrence, Oracle
 from servers.contest.scoring import POINTS, WINDOW_NS, Contest, Submission
 from servers.contest.stream import Stream
 from tests.contest.plain_player import post, read_reply
-from tests.contest.running import connect, run_server, stop_server
+from tests.contest.running import connect, served
 from tests.lib.waiting import wait_for
 
 ROUND = rounds.parse_round("n=6 m=823,108 hidden=7^2*11")
@@ -26,9 +26,8 @@ def contest():
 
 @pytest.fixture
 def server():
-    server, thread = run_server(begin="player", start="push")
-    yield server
-    stop_server(server, thread)
+    with served(begin="player", start="push") as server:
+        yield server
 
 
 def submit(contest, digits, user="a", at=T0 + US):
@@ -158,16 +157,15 @@ def test_rule_a_hidden_constant_is_shown_by_its_primes_alone(contest):
 
 
 def test_rule_the_servers_may_close_connections_and_players_come_again():
-    server, thread = run_server(begin="player", close_after=3, close_how="rst")
-    with connect(server, "input") as feed:
-        try:
-            while feed.recv(65536):
+    with served(begin="player", close_after=3, close_how="rst") as server:
+        with connect(server, "input") as feed:
+            try:
+                while feed.recv(65536):
+                    pass
+            except ConnectionResetError:
                 pass
-        except ConnectionResetError:
-            pass
-    with connect(server, "input") as feed:
-        assert feed.recv(12) == b"HTTP/1.1 200"
-    stop_server(server, thread)
+        with connect(server, "input") as feed:
+            assert feed.recv(12) == b"HTTP/1.1 200"
 
 
 @pytest.mark.parametrize("size, status", [(0, 200), (1, 200), (16384, 200), (16385, 413), (1 << 20, 413)])

@@ -26,7 +26,7 @@ from servers.contest.plan import Plan, PlanError, Users, parse_phase, parse_span
 from servers.contest.scoring import Contest, Submission
 from servers.contest.stream import RecordedStream
 from tests.contest.plain_player import PlainPlayer, post, read_reply
-from tests.contest.running import SMALL, connect, run_server, stop_server, tool
+from tests.contest.running import SMALL, connect, run_server, served, stop_server, tool
 from tests.contest.service import TOOL, Service
 from tests.lib.waiting import PATIENCE_S, wait_for
 
@@ -36,6 +36,13 @@ SECOND = 10**9
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "store"
+
+
+@pytest.fixture
+def made(path):
+    """Returns the path of a store with a small plan."""
+    store.create(path, small_plan())
+    return path
 
 
 def small_plan(**more):
@@ -51,10 +58,9 @@ def end_stream(server, player):
 
 def play(path, bursts, user="plain"):
     """Runs a server on a store to its end, with one player. Returns the server."""
-    server, thread = run_server(store=str(path), bursts=bursts, begin="player", pages=False)
-    player = PlainPlayer(server.ports, SMALL.n, SMALL.constants, user=user)
-    end_stream(server, player)
-    stop_server(server, thread)
+    with served(store=str(path), bursts=bursts, begin="player", pages=False) as server:
+        player = PlainPlayer(server.ports, SMALL.n, SMALL.constants, user=user)
+        end_stream(server, player)
     player.thread.join(PATIENCE_S)
     return server
 
@@ -64,23 +70,20 @@ def scores(contest):
                         list(user.latencies_us)) for user in contest.users.values()}
 
 
-def test_the_rows_make_the_board_again(path):
-    store.create(path, small_plan())
-    server = play(path, 30)
-    state = replica.at_present(store.connect(path))
+def test_the_rows_make_the_board_again(made):
+    server = play(made, 30)
+    state = replica.at_present(store.connect(made))
     assert scores(state.contest) == scores(server.contest) and state.contest.offered == server.contest.offered > 5
     assert state.differing == 0 and state.bursts == 30 and not state.running
 
 
-def test_readers_of_the_digits_are_among_the_open_connections(path):
-    store.create(path, small_plan())
-    server, thread = run_server(store=str(path), begin="player", pages=False)
-    with connect(server, "input"), connect(server, "output"):
-        wait_for(lambda: sum(c.live for c in server.connections) == 1 and len(server.connections.table) == 2)
-        state = replica.Replica(store.connect(path))
-        wait_for(lambda: (state.follow(), sorted(state.connections.values()) == ["input", "output"])[1], seconds=5)
-    wait_for(lambda: (state.follow(), not state.connections)[1])
-    stop_server(server, thread)
+def test_readers_of_the_digits_are_among_the_open_connections(made):
+    with served(store=str(made), begin="player", pages=False) as server:
+        with connect(server, "input"), connect(server, "output"):
+            wait_for(lambda: sum(c.live for c in server.connections) == 1 and len(server.connections.table) == 2)
+            state = replica.Replica(store.connect(made))
+            wait_for(lambda: (state.follow(), sorted(state.connections.values()) == ["input", "output"])[1], seconds=5)
+        wait_for(lambda: (state.follow(), not state.connections)[1])
 
 
 def test_a_service_whose_board_finds_no_port_begins_nothing(path):
@@ -94,38 +97,35 @@ def test_a_service_whose_board_finds_no_port_begins_nothing(path):
     assert replica.at_present(store.connect(path)).begun_ns == 0
 
 
-def test_a_board_never_takes_more_of_the_processor_than_it_was_given(path):
+def test_a_board_never_takes_more_of_the_processor_than_it_was_given(made):
     """Only root may: for everybody else the board would end."""
-    store.create(path, small_plan())
-    with subprocess.Popen(["nice", "-n", "15", TOOL, "board", path, "--bind", "127.0.0.1", "--port", "0"],
+    with subprocess.Popen(["nice", "-n", "15", TOOL, "board", made, "--bind", "127.0.0.1", "--port", "0"],
                           stdout=subprocess.PIPE, text=True) as board:
         line, priority = board.stdout.readline(), os.getpriority(os.PRIO_PROCESS, board.pid)
         board.terminate()
     assert line.startswith("board http://") and priority == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 15)
 
 
-def test_a_second_run_goes_on_with_stream_and_scores(path):
-    store.create(path, small_plan())
-    first = play(path, 20)
-    second = play(path, 40)
-    rows = store.connect(path).execute("SELECT idx, position, digits FROM burst ORDER BY seq").fetchall()
+def test_a_second_run_goes_on_with_stream_and_scores(made):
+    first = play(made, 20)
+    second = play(made, 40)
+    rows = store.connect(made).execute("SELECT idx, position, digits FROM burst ORDER BY seq").fetchall()
     assert [row[0] for row in rows] == list(range(40))
     assert all(row[1] + len(row[2]) == after[1] for row, after in zip(rows, rows[1:]))
     stream = first.digits.make_stream()
     assert [row[2] for row in rows] == [stream.next_burst().digits for _ in range(40)]
     assert second.contest.users["plain"].submits > first.contest.users["plain"].submits
-    assert replica.at_present(store.connect(path)).differing == 0
+    assert replica.at_present(store.connect(made)).differing == 0
 
 
-def test_after_a_kill_no_digits_come_twice(path):
+def test_after_a_kill_no_digits_come_twice(made):
     """Digits may have gone out without a row: the generator begins again from a seed that was never used."""
-    store.create(path, small_plan())
-    first = play(path, 20)
+    first = play(made, 20)
     unheard = "".join(first.digits.make_stream().next_burst().digits for _ in range(40))
-    with sqlite3.connect(path) as connection:
+    with sqlite3.connect(made) as connection:
         connection.execute("DELETE FROM event WHERE kind = 'stop'")
-    play(path, 60)
-    rows = store.connect(path).execute("SELECT idx, position, digits FROM burst ORDER BY seq").fetchall()
+    play(made, 60)
+    rows = store.connect(made).execute("SELECT idx, position, digits FROM burst ORDER BY seq").fetchall()
     assert [row[0] for row in rows] == list(range(60))
     assert all(row[1] + len(row[2]) == after[1] for row, after in zip(rows, rows[1:]))
     again = "".join(row[2] for row in rows[20:])
@@ -137,24 +137,22 @@ def test_a_run_goes_on_where_the_last_one_ended_its_digits(path):
     """The last burst that was made had not been sent, or had."""
     store.create(path, small_plan(interval_s=(0.001, 0.3)))
     for bursts in (3, 0, 7, 0, 9):
-        server, thread = run_server(store=str(path), bursts=bursts, pages=False)
-        wait_for(lambda: server.over or not bursts and server.digits.burst.index > 3)
-        stop_server(server, thread)
+        with served(store=str(path), bursts=bursts, pages=False) as server:
+            wait_for(lambda: server.over or not bursts and server.digits.burst.index > 3)
     rows = store.connect(path).execute("SELECT digits FROM burst ORDER BY seq").fetchall()
     stream = server.digits.make_stream()
     assert [digits for digits, in rows] == [stream.next_burst().digits for _ in rows] and len(rows) >= 9
 
 
-def test_a_snapshot_replaces_the_rows_before_it(path):
-    store.create(path, small_plan())
-    play(path, 30)
-    board = Follower(path)
+def test_a_snapshot_replaces_the_rows_before_it(made):
+    play(made, 30)
+    board = Follower(made)
     board._snapshot()
     whole = board.replica
-    with sqlite3.connect(path) as connection:
+    with sqlite3.connect(made) as connection:
         for table in store.PLAYED:
             connection.execute(f"DELETE FROM {table}")
-    again = replica.at_present(store.connect(path))
+    again = replica.at_present(store.connect(made))
     assert scores(again.contest) == scores(whole.contest)
     assert again.contest.state() == whole.contest.state() and again.history.state() == whole.history.state()
 
@@ -189,23 +187,20 @@ def count_rows(path):
     return store.connect(path).execute("SELECT count(*) FROM submission").fetchone()[0]
 
 
-def test_rows_are_there_after_their_commit(path):
-    store.create(path, small_plan())
-    writer = store.Store(path)
+def test_rows_are_there_after_their_commit(made):
+    writer = store.Store(made)
     for i in range(20):
         writer.log("submission", **submission(i))
-        assert writer.commit() and count_rows(path) == i + 1
+        assert writer.commit() and count_rows(made) == i + 1
     writer.close()
 
 
-def test_responses_wait_while_another_program_holds_the_lock(path, caplog, monkeypatch):
+def test_responses_wait_while_another_program_holds_the_lock(made, caplog, monkeypatch):
     monkeypatch.setattr(store, "LOCK_LOG_S", 0.1)
-    store.create(path, small_plan())
-    server, thread = run_server(store=str(path), pages=False)
-    with connect(server, "output") as sock, sock.makefile("rb") as file:
+    with served(store=str(made), pages=False) as server, connect(server, "output") as sock, sock.makefile("rb") as file:
         sock.sendall(post("0"))
         read_reply(file)
-        with sqlite3.connect(path, isolation_level=None) as locker:
+        with sqlite3.connect(made, isolation_level=None) as locker:
             locker.execute("BEGIN IMMEDIATE")
             sock.sendall(post("0") * 3)
             bursts = server.digits.burst.index
@@ -213,19 +208,17 @@ def test_responses_wait_while_another_program_holds_the_lock(path, caplog, monke
             sock.settimeout(0.05)
             with pytest.raises(TimeoutError):
                 sock.recv(1, socket.MSG_PEEK)
-            assert count_rows(path) == 1
+            assert count_rows(made) == 1
         sock.settimeout(PATIENCE_S)
         locker.rollback()
         with sock.makefile("rb") as again:
             assert [read_reply(again)[0] for _ in range(3)] == [200] * 3
-        assert count_rows(path) == 4
-    stop_server(server, thread)
+        assert count_rows(made) == 4
     assert caplog.text.count("holds the lock") == 1
 
 
 def test_a_client_that_takes_no_responses_fills_no_memory(path):
-    server, thread = run_server(begin="player")
-    with connect(server, "output") as sock:
+    with served(begin="player") as server, connect(server, "output") as sock:
         sock.settimeout(1)
         try:
             while True:
@@ -242,14 +235,12 @@ def test_a_client_that_takes_no_responses_fills_no_memory(path):
         server.turn = lambda wait_s: (turns.append(1), turn(wait_s))
         time.sleep(1)
         assert len(turns) < 500, "the loop spins"
-    stop_server(server, thread)
 
 
-def test_the_log_of_the_store_is_copied_and_begins_again(path, monkeypatch):
+def test_the_log_of_the_store_is_copied_and_begins_again(made, monkeypatch):
     monkeypatch.setattr(follower, "LOG_BYTES", 100_000)
     monkeypatch.setattr(follower, "LOG_LOOK_S", 3600)       # the keeper does nothing by itself
-    store.create(path, small_plan())
-    writer, board, log = store.Store(path), Follower(path), path.with_name("store-wal")
+    writer, board, log = store.Store(made), Follower(made), made.with_name("store-wal")
     for i in range(3000):
         writer.log("submission", **submission(i))
         writer.commit()
@@ -257,7 +248,7 @@ def test_the_log_of_the_store_is_copied_and_begins_again(path, monkeypatch):
             board._copy_log()
     assert log.stat().st_size < 400_000, log.stat().st_size
     monkeypatch.setattr(follower, "LOG_BYTES_CUT", 100_000)
-    with sqlite3.connect(path) as reader:
+    with sqlite3.connect(made) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM burst").fetchall()
         for i in range(3000, 3000 + follower.REST_PAGES + 10):
@@ -274,50 +265,46 @@ def test_the_log_of_the_store_is_copied_and_begins_again(path, monkeypatch):
     writer.close()
 
 
-def test_the_keeper_looks_at_the_log_while_the_board_is_behind(path, monkeypatch):
+def test_the_keeper_looks_at_the_log_while_the_board_is_behind(made, monkeypatch):
     monkeypatch.setattr(follower, "LOG_BYTES_CUT", 100_000)
     monkeypatch.setattr(follower, "LOG_BYTES", 100_000)
     monkeypatch.setattr(follower, "LOG_LOOK_S", 0.01)
-    store.create(path, small_plan())
-    board, writer = Follower(path), store.Store(path)
+    board, writer = Follower(made), store.Store(made)
     for i in range(2000):
         writer.log("submission", **submission(i))
         writer.commit()
-    wait_for(lambda: store.log_bytes(path) < 100_000)
+    wait_for(lambda: store.log_bytes(made) < 100_000)
     board.close()
     writer.close()
 
 
-def test_a_log_that_no_board_copies_is_cut_by_the_server(path, monkeypatch, caplog):
+def test_a_log_that_no_board_copies_is_cut_by_the_server(made, monkeypatch, caplog):
     monkeypatch.setattr(store, "LOG_BYTES_MAX", 100_000)
     monkeypatch.setattr(store, "RETRY_S", 0)
-    store.create(path, small_plan())
-    writer = store.Store(path)
+    writer = store.Store(made)
     for i in range(3000):
         writer.log("submission", **submission(i))
-        assert writer.commit() and store.log_bytes(path) < 200_000
+        assert writer.commit() and store.log_bytes(made) < 200_000
     writer.close()
     assert "the board does not copy the log" in caplog.text
 
 
-def test_the_lock_of_the_board_is_reported_as_its_own(path):
-    store.create(path, small_plan())
-    with store.connect(path) as connection, subprocess.Popen(
+def test_the_lock_of_the_board_is_reported_as_its_own(made):
+    with store.connect(made) as connection, subprocess.Popen(
             [sys.executable, "-c", "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); "
-             "c.execute('BEGIN IMMEDIATE'); print(flush=True); sys.stdin.read()", path],
+             "c.execute('BEGIN IMMEDIATE'); print(flush=True); sys.stdin.read()", made],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         connection.execute("SELECT * FROM meta").fetchall()
-        assert store.lock_holder(path) == "another program"     # nobody
+        assert store.lock_holder(made) == "another program"     # nobody
         assert store.process_name(0) == "process 0"             # another user's, hidden
         child.stdout.readline()
-        assert store.lock_holder(path) == "the board of this server"
+        assert store.lock_holder(made) == "the board of this server"
         child.stdin.close()
 
 
-def test_a_board_that_is_behind_says_so_and_follows_in_slices(path, monkeypatch):
+def test_a_board_that_is_behind_says_so_and_follows_in_slices(made, monkeypatch):
     monkeypatch.setattr(follower, "SLICE_ROWS", 100)
-    store.create(path, small_plan())
-    board, writer = Follower(path), store.Store(path)
+    board, writer = Follower(made), store.Store(made)
     began_ns = time.time_ns() - 10 * SECOND
     for i in range(1000):
         writer.log("submission", **{**submission(i), "ns": began_ns + i * 10_000_000})
@@ -345,25 +332,23 @@ def test_a_clean_end_leaves_one_file_with_everything(path):
     assert count_rows(path) == 20
 
 
-def test_a_store_that_is_removed_while_it_is_served_is_reported_and_saved(path, caplog, monkeypatch):
+def test_a_store_that_is_removed_while_it_is_served_is_reported_and_saved(made, caplog, monkeypatch):
     monkeypatch.setattr(store, "RETRY_S", 0.01)
-    store.create(path, small_plan())
-    server, thread = run_server(store=str(path), pages=False)
-    board = Follower(path)
-    with connect(server, "output") as sock, sock.makefile("rb") as file:
-        sock.sendall(post("0"))
-        read_reply(file)
-        assert not board.warning
-        path.unlink()
-        wait_for(lambda: "was removed or replaced" in caplog.text)
-        assert "was removed or replaced" in board.warning
-        sock.sendall(post("0"))
-        read_reply(file)
-    end = []
-    server.close, close = (lambda: end.append(close())), server.close
-    stop_server(server, thread)
+    with served(store=str(made), pages=False) as server:
+        board = Follower(made)
+        with connect(server, "output") as sock, sock.makefile("rb") as file:
+            sock.sendall(post("0"))
+            read_reply(file)
+            assert not board.warning
+            made.unlink()
+            wait_for(lambda: "was removed or replaced" in caplog.text)
+            assert "was removed or replaced" in board.warning
+            sock.sendall(post("0"))
+            read_reply(file)
+        end = []
+        server.close, close = (lambda: end.append(close())), server.close
     assert end == [False]
-    saved, = path.parent.glob("store.saved-*")
+    saved, = made.parent.glob("store.saved-*")
     assert count_rows(saved) == 2 and str(saved) in caplog.text
     assert replica.at_present(store.connect(saved, whole=True)).differing == 0
 
@@ -383,9 +368,8 @@ def full(monkeypatch):
     return event
 
 
-def test_a_full_disk_is_reported_and_the_waiting_rows_are_kept(path, full, monkeypatch, caplog):
-    store.create(path, small_plan())
-    writer = store.Store(path)
+def test_a_full_disk_is_reported_and_the_waiting_rows_are_kept(made, full, monkeypatch, caplog):
+    writer = store.Store(made)
     monkeypatch.setattr(store, "WAITING_BYTES_MAX", 10 * store.ROW_BYTES)
     full.set()
     for i in range(25):
@@ -397,12 +381,11 @@ def test_a_full_disk_is_reported_and_the_waiting_rows_are_kept(path, full, monke
     wait_for(lambda: writer.commit() and not writer.error)
     assert writer.has_gap and writer.waiting_bytes == 0
     writer.close()
-    assert count_rows(path) == 10
+    assert count_rows(made) == 10
 
 
-def test_rows_that_wait_are_bounded_in_bytes(path, full):
-    store.create(path, small_plan())
-    writer = store.Store(path)
+def test_rows_that_wait_are_bounded_in_bytes(made, full):
+    writer = store.Store(made)
     full.set()
     tracemalloc.start()
     for i in range(2 * store.WAITING_BYTES_MAX // 4000):
@@ -414,37 +397,33 @@ def test_rows_that_wait_are_bounded_in_bytes(path, full):
     writer.close()
 
 
-def test_a_disk_that_is_full_at_the_end_is_an_error(path, full, caplog):
-    store.create(path, small_plan())
-    server, thread = run_server(store=str(path), begin="player", pages=False)
-    end, close = [], server.close
-    server.close = lambda: end.append(close())
-    full.set()
-    stop_server(server, thread)
+def test_a_disk_that_is_full_at_the_end_is_an_error(made, full, caplog):
+    with served(store=str(made), begin="player", pages=False) as server:
+        end, close = [], server.close
+        server.close = lambda: end.append(close())
+        full.set()
     assert end == [False] and "lacks the last" in caplog.text
 
 
-def test_a_full_disk_stops_neither_game_nor_scores(path, full, monkeypatch):
+def test_a_full_disk_stops_neither_game_nor_scores(made, full, monkeypatch):
     """Rows are lost, then there is space again. The board and a restart go on from the server's own state."""
-    store.create(path, small_plan())
-    server, thread = run_server(store=str(path), begin="player", pages=False)
-    monkeypatch.setattr(store, "WAITING_BYTES_MAX", 5 * store.ROW_BYTES)
-    player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
-    wait_for(lambda: server.contest.users)
-    board = Follower(path)
-    full.set()
-    wait_for(lambda: server.game.store.lost["burst"] > 5)
-    monkeypatch.setattr(store, "WAITING_BYTES_MAX", 1 << 20)
-    full.clear()
-    wait_for(lambda: not server.game.store.lost)
-    end_stream(server, player)
-    stop_server(server, thread)
+    with served(store=str(made), begin="player", pages=False) as server:
+        monkeypatch.setattr(store, "WAITING_BYTES_MAX", 5 * store.ROW_BYTES)
+        player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
+        wait_for(lambda: server.contest.users)
+        board = Follower(made)
+        full.set()
+        wait_for(lambda: server.game.store.lost["burst"] > 5)
+        monkeypatch.setattr(store, "WAITING_BYTES_MAX", 1 << 20)
+        full.clear()
+        wait_for(lambda: not server.game.store.lost)
+        end_stream(server, player)
     player.thread.join(PATIENCE_S)
     assert "+8" in player.verdicts and server.game.faults == 0
     board.step()
     assert board.replica.contest.users["plain"].score == server.contest.users["plain"].score
     assert "not stored, for the disk was full" in board.warning
-    again = replica.at_present(store.connect(path))
+    again = replica.at_present(store.connect(made))
     assert scores(again.contest) == scores(server.contest)
 
 
@@ -455,15 +434,14 @@ def test_a_full_disk_stops_neither_game_nor_scores(path, full, monkeypatch):
     (lambda p: sqlite3.connect(p).execute("PRAGMA application_id=9"), "no contest's store"),
     (lambda p: p.unlink(), None),
 ])
-def test_a_damaged_store_is_refused_with_the_way_out(path, damage, said):
-    store.create(path, small_plan())
-    play(path, 5)
-    sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    damage(path)
-    done = tool("replay", path)
+def test_a_damaged_store_is_refused_with_the_way_out(made, damage, said):
+    play(made, 5)
+    sqlite3.connect(made).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    damage(made)
+    done = tool("replay", made)
     assert done.returncode == 1 and re.search((said or "no such store") + "|malformed", done.stderr), done.stderr
     if said:
-        done = tool("serve", path, "--bind", "127.0.0.1", "--port-base", "0")
+        done = tool("serve", made, "--bind", "127.0.0.1", "--port-base", "0")
         assert done.returncode == 65 and said in done.stderr, done.stderr
     if said and said.startswith("damaged"):
         assert ".recover | sqlite3" in done.stderr
@@ -494,11 +472,10 @@ def test_replay_shows_any_moment_and_export_all_rows(path, tmp_path):
 
 @pytest.mark.parametrize("words", [("export", "--digits"), ("export", "--table", "burst"), ("export", "--record"),
                                    ("replay",)])
-def test_a_reader_that_has_enough_is_no_error(path, words):
-    store.create(path, small_plan())
+def test_a_reader_that_has_enough_is_no_error(made, words):
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run([TOOL, words[0], path, *words[1:]], stdout=writer, stderr=subprocess.PIPE, text=True,
+    done = subprocess.run([TOOL, words[0], made, *words[1:]], stdout=writer, stderr=subprocess.PIPE, text=True,
                           timeout=PATIENCE_S)
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
@@ -535,19 +512,17 @@ def test_serve_names_a_record_that_cannot_be_played(tmp_path):
     assert done.returncode == 1 and done.stderr.startswith(f"contest serve: {copy}: holds no burst"), done.stderr
 
 
-def test_an_exported_record_is_played_again(path, tmp_path):
-    store.create(path, small_plan())
-    play(path, 12)
+def test_an_exported_record_is_played_again(made, tmp_path):
+    play(made, 12)
     copy = tmp_path / "record"
-    copy.write_text(tool("export", path, "--record").stdout)
-    server, thread = run_server(round=SMALL, digits=str(copy), begin="player")
-    with connect(server, "input") as feed:
-        text = b""
-        while len(text.split(b"\r\n\r\n", 1)[-1]) < sum(len(d) for d, _ in server.digits.stream.bursts):
-            text += feed.recv(65536)
-    assert text.split(b"\r\n\r\n", 1)[1].decode() == tool("export", path, "--digits").stdout.strip()
-    wait_for(lambda: server.over)
-    stop_server(server, thread)
+    copy.write_text(tool("export", made, "--record").stdout)
+    with served(round=SMALL, digits=str(copy), begin="player") as server:
+        with connect(server, "input") as feed:
+            text = b""
+            while len(text.split(b"\r\n\r\n", 1)[-1]) < sum(len(d) for d, _ in server.digits.stream.bursts):
+                text += feed.recv(65536)
+        assert text.split(b"\r\n\r\n", 1)[1].decode() == tool("export", made, "--digits").stdout.strip()
+        wait_for(lambda: server.over)
 
 
 def test_medians_by_constant_begin_again_with_a_round(path):
@@ -565,12 +540,11 @@ def test_medians_by_constant_begin_again_with_a_round(path):
 def test_rounds_follow_each_other_and_phases_count_more(path):
     other = rounds.parse_round("n=6 m=4999")
     store.create(path, small_plan(rounds=((0.0, SMALL), (0.4, other)), phases=((0.0, 100.0, 3),)))
-    server, thread = run_server(store=str(path), begin="player", pages=False)
-    player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
-    wait_for(lambda: server.game.round_number == 1, PATIENCE_S)
-    wait_for(lambda: server.contest.offered > len(player.submitted) + 2 and "+24" in player.verdicts, PATIENCE_S)
-    end_stream(server, player)
-    stop_server(server, thread)
+    with served(store=str(path), begin="player", pages=False) as server:
+        player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
+        wait_for(lambda: server.game.round_number == 1, PATIENCE_S)
+        wait_for(lambda: server.contest.offered > len(player.submitted) + 2 and "+24" in player.verdicts, PATIENCE_S)
+        end_stream(server, player)
     player.thread.join(PATIENCE_S)
     user = server.contest.users["plain"]
     assert "+24" in player.verdicts and user.bonus == 16 * user.points[8] + 8 * user.points[4] + 4 * user.points[2]
@@ -581,15 +555,13 @@ def test_rounds_follow_each_other_and_phases_count_more(path):
 def test_a_contest_waits_for_its_time_and_ends_in_time(path):
     starts_ns = time.time_ns() + SECOND
     store.create(path, small_plan(starts_ns=starts_ns, ends_s=0.5))
-    server, thread = run_server(store=str(path), pages=False)
-    wait_for(lambda: server.over)
-    stop_server(server, thread)
+    with served(store=str(path), pages=False) as server:
+        wait_for(lambda: server.over)
     sent = [ns for ns, in store.connect(path).execute("SELECT ns FROM burst ORDER BY seq")]
     assert sent[0] >= starts_ns and sent[-2] < starts_ns + SECOND // 2
-    server, thread = run_server(store=str(path), pages=False)       # a restart begins nothing again
-    wait_for(lambda: server.over)
-    assert server.digits.begun_at is None
-    stop_server(server, thread)
+    with served(store=str(path), pages=False) as server:       # a restart begins nothing again
+        wait_for(lambda: server.over)
+        assert server.digits.begun_at is None
 
 
 def test_users_of_a_store_are_kept_as_hashes(path, tmp_path):
@@ -597,12 +569,11 @@ def test_users_of_a_store_are_kept_as_hashes(path, tmp_path):
     words.write_text("swift:secret\n")
     assert tool("init", path, "--users", words).returncode == 0
     assert b"secret" not in path.read_bytes()
-    server, thread = run_server(store=str(path), pages=False, begin="player")
-    with connect(server, "output") as sock, sock.makefile("rb") as file:
-        for user, password, status in (("swift", "secret", 200), ("swift", "wrong", 401), ("heron", "secret", 401)):
-            sock.sendall(post("0", user, password))
-            assert read_reply(file)[0] == status
-    stop_server(server, thread)
+    with served(store=str(path), pages=False, begin="player") as server:
+        with connect(server, "output") as sock, sock.makefile("rb") as file:
+            for user, password, status in (("swift", "secret", 200), ("swift", "wrong", 401), ("heron", "secret", 401)):
+                sock.sendall(post("0", user, password))
+                assert read_reply(file)[0] == status
 
 
 def test_users_who_could_not_submit_are_refused(path, tmp_path):
@@ -654,14 +625,13 @@ def test_a_store_for_which_there_is_no_place_leaves_nothing(path, bytes_max):
 
 
 @pytest.mark.parametrize("command", ["serve", "plan"])
-def test_a_store_of_another_user_is_refused_with_the_way_out(path, command, monkeypatch):
+def test_a_store_of_another_user_is_refused_with_the_way_out(made, command, monkeypatch):
     """As a copy that root made, in the folder of the service."""
-    store.create(path, small_plan())
-    monkeypatch.setattr(os, "access", lambda place, mode: place == path.parent)
+    monkeypatch.setattr(os, "access", lambda place, mode: place == made.parent)
     monkeypatch.setattr(store, "user_name", lambda number: f"u{number}")
-    done = tool(command, path)
+    done = tool(command, made)
     assert done.returncode == (65 if command == "serve" else 1)
-    assert f"{path}: belongs to u{os.geteuid()}, and u{os.geteuid()} may not read it; as root: chown" in done.stderr
+    assert f"{made}: belongs to u{os.geteuid()}, and u{os.geteuid()} may not read it; as root: chown" in done.stderr
     assert done.stderr.startswith("contest") and done.stderr.count("\n") == 1
 
 
@@ -802,21 +772,19 @@ def test_the_plan_is_printed_and_users_are_added(path, tmp_path):
     assert plan.ends_s == 7200 and not plan.users.admits("swift", "a")
     assert all(plan.users.admits(*pair) for pair in (("swift", "new"), ("heron", "b"), ("otter", "c")))
     assert "begins after the end" in tool("plan", path, "--ends", "5m").stderr
-    server, thread = run_server(store=str(path), pages=False, begin="player")
-    assert "is served already" in tool("plan", path, "--users", more).stderr
-    stop_server(server, thread)
+    with served(store=str(path), pages=False, begin="player"):
+        assert "is served already" in tool("plan", path, "--users", more).stderr
     other = tmp_path / "open"
     assert tool("init", other).returncode == 0 and "users     anybody" in tool("plan", other).stdout
     assert "it has no users" in tool("plan", other, "--users", more).stderr
     assert "no such store" in tool("plan", tmp_path / "none").stderr
 
 
-def test_a_replay_knows_no_later_time_than_the_last_row(path):
-    store.create(path, small_plan())
-    assert "(last update never)" in tool("replay", path).stdout
-    play(path, 5)
-    last = re.search(r"last update .*", tool("replay", path).stdout)[0]
-    assert re.search(r"last update .*", tool("replay", path, "--at", "2h").stdout)[0][:33] == last[:33]
+def test_a_replay_knows_no_later_time_than_the_last_row(made):
+    assert "(last update never)" in tool("replay", made).stdout
+    play(made, 5)
+    last = re.search(r"last update .*", tool("replay", made).stdout)[0]
+    assert re.search(r"last update .*", tool("replay", made, "--at", "2h").stdout)[0][:33] == last[:33]
 
 
 def test_the_rules_tell_schedule_and_encoding_and_fit_a_phone(path):

@@ -18,7 +18,7 @@ from servers.contest.oracle import Oracle
 from servers.contest.scoring import Contest, Submission
 from servers.contest.stream import RecordedStream, Stream
 from tests.contest.plain_player import PlainPlayer
-from tests.contest.running import SMALL, run_server, stop_server, tool
+from tests.contest.running import SMALL, served, tool
 from tests.contest.service import ROOT
 from tests.lib.waiting import PATIENCE_S, wait_for
 
@@ -83,17 +83,16 @@ def test_a_board_without_hidden_answers_is_no_proof(tmp_path):
 
 def test_a_recorder_keeps_digits_and_board_and_both_are_played_again(tmp_path, monkeypatch):
     path = tmp_path / "record"
-    server, thread = run_server(begin="player", bursts=40)
-    words = ["--as-player", "127.0.0.1", str(path), "--port-base", str(server.ports["pages"]), "--every", "0.1"]
-    done = []
-    monkeypatch.setattr(recorder, "AGAIN_S", 60)
-    watcher = threading.Thread(target=lambda: done.append(recorder.main([*words, "--seconds", "3"])))
-    watcher.start()
-    wait_for(lambda: server.digits.begun_at is not None)
-    player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
-    wait_for(lambda: server.over)
-    watcher.join(PATIENCE_S)
-    stop_server(server, thread)
+    with served(begin="player", bursts=40) as server:
+        words = ["--as-player", "127.0.0.1", str(path), "--port-base", str(server.ports["pages"]), "--every", "0.1"]
+        done = []
+        monkeypatch.setattr(recorder, "AGAIN_S", 60)
+        watcher = threading.Thread(target=lambda: done.append(recorder.main([*words, "--seconds", "3"])))
+        watcher.start()
+        wait_for(lambda: server.digits.begun_at is not None)
+        player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
+        wait_for(lambda: server.over)
+        watcher.join(PATIENCE_S)
     player.thread.join(PATIENCE_S)
     assert done == [0]
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -108,12 +107,11 @@ def test_a_recorder_keeps_digits_and_board_and_both_are_played_again(tmp_path, m
 
 def test_a_page_that_is_no_stream_is_not_recorded(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(recorder, "AGAIN_S", 0.01)
-    server, thread = run_server(begin="player")
-    path = tmp_path / "record"
-    # One port too far: in place of the digits the port of the submissions answers.
-    recorder.main(["--as-player", "127.0.0.1", str(path), "--port-base", str(server.ports["input"]),
-                   "--seconds", "0.3"])
-    stop_server(server, thread)
+    with served(begin="player") as server:
+        path = tmp_path / "record"
+        # One port too far: in place of the digits the port of the submissions answers.
+        recorder.main(["--as-player", "127.0.0.1", str(path), "--port-base", str(server.ports["input"]),
+                       "--seconds", "0.3"])
     assert "/: HTTP 404" in caplog.text and path.read_text() == ""
 
 
