@@ -4,6 +4,7 @@ environment tool and its script checker are the real ones. GRUB's other tools, a
 stand-ins.
 
 `next_boot` does what GRUB's 00_header does, so a test can ask at any moment which system would boot."""
+import contextlib
 import json
 import pathlib
 import re
@@ -300,6 +301,13 @@ echo another $$ > "$ROOT/proc/sys/kernel/random/boot_id"
                 mode = stat.S_IMODE(path.stat().st_mode)
                 found[str(path.relative_to(self.root))] = (oct(mode), path.read_bytes() if path.is_file() else None)
         return found
+
+    @contextlib.contextmanager
+    def unchanged(self):
+        """Checks that the host is afterwards as before."""
+        before = self.tree()
+        yield
+        assert self.tree() == before
 
 
 # The program in ssh's place: `ssh DIRECTORY [options] HOST COMMAND`. The user's login shell is sh.

@@ -158,10 +158,9 @@ def test_silence_has_its_exit_code(machine):
 @pytest.mark.parametrize("words", [(), ("--dry-run",), ("--kexec",)])
 def test_fly_is_refused_if_nothing_is_installed(machine, words):
     machine.uninstall()
-    before = machine.host.tree()
-    done = machine.run("fly", *words)
-    assert done.returncode == 1 and "nothing is installed" in done.stderr
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = machine.run("fly", *words)
+        assert done.returncode == 1 and "nothing is installed" in done.stderr
 
 
 def test_a_reboot_that_does_not_happen_is_noticed_and_disarmed(machine):
@@ -199,20 +198,18 @@ def test_a_step_of_arming_that_fails_leaves_nothing_armed(machine):
 ])
 def test_a_network_that_changed_since_install_is_noticed_before_the_reboot(machine, network, reason):
     machine.host.network(*network)
-    before = machine.host.tree()
-    done = machine.run("fly", "--by", "grub")
-    assert done.returncode == 1 and reason in done.stdout and "nothing was changed" in done.stderr
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = machine.run("fly", "--by", "grub")
+        assert done.returncode == 1 and reason in done.stdout and "nothing was changed" in done.stderr
     machine.install()
     assert machine.run("fly", "--dry-run").returncode == 0
 
 
 @pytest.mark.parametrize("address", ["fd00::10", "known-to-ssh-alone.invalid"])
 def test_an_address_that_only_ssh_reaches_is_refused_before_the_reboot(machine, address):
-    before = machine.host.tree()
-    done = machine.run("fly", "--address", address)
-    assert done.returncode == 1 and address in done.stderr and "by --address 10.0.2.15" in done.stderr
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = machine.run("fly", "--address", address)
+        assert done.returncode == 1 and address in done.stderr and "by --address 10.0.2.15" in done.stderr
 
 
 class Sequence:
@@ -307,12 +304,11 @@ def test_fly_ends_if_the_kernel_never_obeys(monkeypatch, capsys):
 def test_a_kernel_of_linux_that_came_since_install_is_noticed_before_the_reboot(machine):
     machine.host.file("/boot/vmlinuz-6.1.0-2-amd64", "new, and the default of the next menu")
     machine.host.update_grub()
-    before = machine.host.tree()
-    for words in ([], ["--dry-run"], ["--kexec"], ["--return-to", "6.1.0-1-amd64"]):
-        done = machine.run("fly", *words)
-        assert done.returncode == 1 and "come back to 6.1.0-2-amd64" in done.stdout, done.stdout
-        assert "nothing was changed" in done.stderr
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        for words in ([], ["--dry-run"], ["--kexec"], ["--return-to", "6.1.0-1-amd64"]):
+            done = machine.run("fly", *words)
+            assert done.returncode == 1 and "come back to 6.1.0-2-amd64" in done.stdout, done.stdout
+            assert "nothing was changed" in done.stderr
     done = machine.run("fly", "--dry-run", "--return-to", "6.1.0-2-amd64")
     assert done.returncode == 0 and "the next boot is the kernel's" in done.stdout
 

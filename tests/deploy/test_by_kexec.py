@@ -54,28 +54,27 @@ def loaded(machine):
 
 
 def test_a_flight_without_grub_from_check_to_the_record(machine, state_directory):
-    before = machine.host.tree()
-    assert "here by kexec" in machine.run("check").stdout
-    assert machine.run("install").returncode == 1
-    words = ["fly", "host", "--ssh", " ".join(machine.host.ssh), "--config", machine.config, "--bzimage",
-             machine.flown_image]
-    flight = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", *map(str, words)], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True)
-    try:
-        said = read_until(flight, "retrying")       # a line of the running kernel's log
-        assert "by kexec, not by GRUB: there is no GRUB here" in said and "the kernel answers at 127.0.0.1" in said
-        assert machine.run("status", "--config", machine.config).returncode == 0
-        done = machine.run("gg", "--config", machine.config)
-        assert done.returncode == 5 and "Linux is back" in done.stdout      # no record: the player keeps none
-        said += flight.communicate(timeout=60)[0]
-        assert flight.returncode == 5 and "Linux is back" in said
-    finally:
-        flight.kill()
-        flight.wait()
-    text = flown_settings(machine)
-    assert "nic=52:54:00:12:34:56\nip=10.0.2.15/24\ngw=10.0.2.2\ngwmac=52:55:0a:00:02:02\nmtu=1500\n" in text
-    assert "\ntsc.khz=2399998\n" in text
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        assert "here by kexec" in machine.run("check").stdout
+        assert machine.run("install").returncode == 1
+        words = ["fly", "host", "--ssh", " ".join(machine.host.ssh), "--config", machine.config, "--bzimage",
+                 machine.flown_image]
+        flight = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", *map(str, words)], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True)
+        try:
+            said = read_until(flight, "retrying")       # a line of the running kernel's log
+            assert "by kexec, not by GRUB: there is no GRUB here" in said and "the kernel answers at 127.0.0.1" in said
+            assert machine.run("status", "--config", machine.config).returncode == 0
+            done = machine.run("gg", "--config", machine.config)
+            assert done.returncode == 5 and "Linux is back" in done.stdout      # no record: the player keeps none
+            said += flight.communicate(timeout=60)[0]
+            assert flight.returncode == 5 and "Linux is back" in said
+        finally:
+            flight.kill()
+            flight.wait()
+        text = flown_settings(machine)
+        assert "nic=52:54:00:12:34:56\nip=10.0.2.15/24\ngw=10.0.2.2\ngwmac=52:55:0a:00:02:02\nmtu=1500\n" in text
+        assert "\ntsc.khz=2399998\n" in text
     done = machine.run("uninstall")
     assert done.returncode == 0 and "nothing is installed" in done.stdout
     assert json.loads((state_directory / "host.json").read_text())["regions"][0] == [0x90000, 0x8000]

@@ -35,29 +35,27 @@ def test_no_text_of_a_fact_makes_another_fact():
 
 
 def test_a_good_machine_is_reported_whole(host):
-    before = host.tree()
-    found = verdict(host)
-    report = dict(found.report)
-    assert not found.findings, found.lines()
-    assert report["system"] == "Debian GNU/Linux 12 (bookworm), Linux 6.1.0-1-amd64"
-    assert report["firmware"] == "BIOS"
-    assert report["GRUB"] == "2.06 in /boot/grub"
-    assert report["default"] == "GRUB_DEFAULT=0: Debian GNU/Linux, with Linux 6.1.0-1-amd64, vmlinuz-6.1.0-1-amd64"
-    assert report["boot by"] == "Multiboot2"
-    assert report["NIC"] == ("eth0: virtio_net, PCI, transitional, 1af4:1000 rev 0, 52:54:00:12:34:56, MTU 1500, "
-                             "1 receive queue(s)")
-    assert report["address"] == "10.0.2.15/24"
-    assert report["gateway"] == "10.0.2.2 52:55:0a:00:02:02"
-    assert report["clock"] == "kvm-clock, TSC 2399998 kHz"
-    assert found.handed_over["tsc.khz"] == "2399998"
-    assert host.tree() == before
+    with host.unchanged():
+        found = verdict(host)
+        report = dict(found.report)
+        assert not found.findings, found.lines()
+        assert report["system"] == "Debian GNU/Linux 12 (bookworm), Linux 6.1.0-1-amd64"
+        assert report["firmware"] == "BIOS"
+        assert report["GRUB"] == "2.06 in /boot/grub"
+        assert report["default"] == "GRUB_DEFAULT=0: Debian GNU/Linux, with Linux 6.1.0-1-amd64, vmlinuz-6.1.0-1-amd64"
+        assert report["boot by"] == "Multiboot2"
+        assert report["NIC"] == ("eth0: virtio_net, PCI, transitional, 1af4:1000 rev 0, 52:54:00:12:34:56, MTU 1500, "
+                                 "1 receive queue(s)")
+        assert report["address"] == "10.0.2.15/24"
+        assert report["gateway"] == "10.0.2.2 52:55:0a:00:02:02"
+        assert report["clock"] == "kvm-clock, TSC 2399998 kHz"
+        assert found.handed_over["tsc.khz"] == "2399998"
 
 
 def test_check_changes_nothing_even_without_an_environment_block(host):
     (host.grub / "grubenv").unlink()
-    before = host.tree()
-    assert commands.check(host) == 0
-    assert host.tree() == before
+    with host.unchanged():
+        assert commands.check(host) == 0
 
 
 def put(path, text, **how):
@@ -430,15 +428,13 @@ def refused(machine, spoil, reason, *ways):
 
 
 @pytest.mark.parametrize("name", BOTH_REFUSED)
-def test_refused_by_both_ways(name, tmp_path):
-    machine = Deployment(tmp_path)
+def test_refused_by_both_ways(name, machine):
     spoil, reason = BOTH_REFUSED[name]
     assert "stop: " in refused(machine, spoil, reason, "grub", "kexec")
-    before = machine.host.tree()
-    done = machine.run("fly", "--config", machine.config)
-    assert done.returncode == 1 and reason in done.stdout
-    assert "not by GRUB and not by kexec: nothing was changed" in done.stderr
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = machine.run("fly", "--config", machine.config)
+        assert done.returncode == 1 and reason in done.stdout
+        assert "not by GRUB and not by kexec: nothing was changed" in done.stderr
 
 
 @pytest.mark.parametrize("name", GOES_ON)
@@ -451,21 +447,18 @@ def test_what_waits_for_nobody_is_told_and_stops_nothing(name, host):
 
 
 @pytest.mark.parametrize("name", GRUB_REFUSED)
-def test_refused_by_grub_alone(name, tmp_path):
-    machine = Deployment(tmp_path)
+def test_refused_by_grub_alone(name, machine):
     spoil, reason = GRUB_REFUSED[name]
     lines = refused(machine, spoil, reason, "grub")
     assert "note: not by GRUB: " in lines and "stop: " not in lines
-    before = machine.host.tree()
-    done = machine.run("install")
-    assert done.returncode == 1 and reason in done.stdout and "nothing was changed" in done.stderr
-    assert f"peregrine fly --by kexec host --config {machine.config}" in done.stdout
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = machine.run("install")
+        assert done.returncode == 1 and reason in done.stdout and "nothing was changed" in done.stderr
+        assert f"peregrine fly --by kexec host --config {machine.config}" in done.stdout
 
 
 @pytest.mark.parametrize("name", KEXEC_REFUSED)
-def test_refused_by_kexec_alone(name, tmp_path):
-    machine = Deployment(tmp_path)
+def test_refused_by_kexec_alone(name, machine):
     spoil, reason = KEXEC_REFUSED[name]
     assert f"note: not by kexec: {reason}" in refused(machine, spoil, reason, "kexec")
     before = machine.host.tree()
@@ -480,8 +473,7 @@ def test_refused_by_kexec_alone(name, tmp_path):
     (lambda host: (host.bin / "kexec").unlink(), 0, "the kernel can be booted here by GRUB\n"),
     (lambda host: host.nic("ena"), 1, "cannot be booted here, neither by GRUB nor by kexec"),
 ])
-def test_check_names_the_ways_that_are_open(tmp_path, spoil, code, said):
-    machine = Deployment(tmp_path)
+def test_check_names_the_ways_that_are_open(machine, spoil, code, said):
     spoil(machine.host)
     before = machine.host.tree()
     done = machine.run("check")
@@ -571,12 +563,11 @@ def fedora(machine, *words):
 def test_fedora_is_flown_from_by_kexec(tmp_path):
     machine = Deployment(tmp_path, grub="grub2")
     fedora(machine)
-    before = machine.host.tree()
-    done = machine.run("fly", "--config", machine.config, "--dry-run")
-    assert done.returncode == 0 and "by kexec, not by GRUB: GRUB takes its entries from" in done.stdout
-    assert "of 2 kernels the machine comes back to 6.1.0-1-amd64" in done.stdout
-    assert "BLSCFG=false" not in machine.run("install").stdout
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = machine.run("fly", "--config", machine.config, "--dry-run")
+        assert done.returncode == 0 and "by kexec, not by GRUB: GRUB takes its entries from" in done.stdout
+        assert "of 2 kernels the machine comes back to 6.1.0-1-amd64" in done.stdout
+        assert "BLSCFG=false" not in machine.run("install").stdout
 
 
 @pytest.mark.parametrize("words, asks", [((), False), (("grub_users $grub_users", "grub_arg --unrestricted"), False),
@@ -629,34 +620,29 @@ def test_a_host_that_may_end_at_a_reset_is_named(host):
 @pytest.mark.parametrize("environment, reason", [
     ({"FAKE_ID": "1000"}, "there is no sudo"),
 ])
-def test_a_user_without_root_is_refused(tmp_path, environment, reason):
-    machine = Deployment(tmp_path)
-    before = machine.host.tree()
-    done = machine.run("install", **environment)
-    assert done.returncode == 3 and reason in done.stderr
-    machine.host.program("sudo", "exit 1\n")
-    done = machine.run("install", **environment)
-    assert done.returncode == 3 and "sudo asks for a password" in done.stderr
-    assert machine.host.tree() == before
+def test_a_user_without_root_is_refused(machine, environment, reason):
+    with machine.host.unchanged():
+        done = machine.run("install", **environment)
+        assert done.returncode == 3 and reason in done.stderr
+        machine.host.program("sudo", "exit 1\n")
+        done = machine.run("install", **environment)
+        assert done.returncode == 3 and "sudo asks for a password" in done.stderr
 
 
-def test_sudo_without_a_password_will_do(tmp_path):
-    machine = Deployment(tmp_path)
+def test_sudo_without_a_password_will_do(machine):
     machine.host.program("sudo", '[ "$1" = -n ] && shift\nexec "$@"\n')
     done = machine.run("check", FAKE_ID="1000")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_grub_without_multiboot2_takes_the_linux_protocol(tmp_path):
-    machine = Deployment(tmp_path)
+def test_a_grub_without_multiboot2_takes_the_linux_protocol(machine):
     no_multiboot2(machine.host)
     machine.bzimage.write_bytes(bytes(0x202) + b"HdrS" + bytes(4000))
-    before = machine.host.tree()
-    machine.install()
-    text = (machine.host.grub / "grub.cfg").read_text()
-    assert "linux /boot/peregrine/peregrine.bz\n    initrd /boot/peregrine/settings\n" in text
-    machine.uninstall()
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        machine.install()
+        text = (machine.host.grub / "grub.cfg").read_text()
+        assert "linux /boot/peregrine/peregrine.bz\n    initrd /boot/peregrine/settings\n" in text
+        machine.uninstall()
 
 
 @pytest.mark.parametrize("default", ["1>1", "gnulinux-advanced>gnulinux-1",
@@ -679,8 +665,7 @@ def test_what_grub_loaded_counts_before_the_release(host):
     assert not stops(host)
 
 
-def test_the_kernel_to_return_to_can_be_named(tmp_path):
-    machine = Deployment(tmp_path)
+def test_the_kernel_to_return_to_can_be_named(machine):
     never_booted(machine.host)
     before = machine.host.tree()
     refused = machine.run("install")
@@ -958,16 +943,14 @@ def test_entries_without_a_password_will_do(host):
 
 
 @pytest.mark.parametrize("missing_kib, code", [(0, 0), (1, 1)])
-def test_check_and_install_ask_for_the_same_space(tmp_path, missing_kib, code):
-    machine = Deployment(tmp_path)
+def test_check_and_install_ask_for_the_same_space(machine, missing_kib, code):
     free = machine.kernel.stat().st_size // 1024 + judge_grub.SPARE_KIB - missing_kib
     machine.host.program("df", f"echo Filesystem blocks Used Available\necho /dev/vda1 100000 99000 {free} 99% /boot\n")
     for command in ("check", "install", "install"):
         assert machine.run(command).returncode == code
 
 
-def test_installed_settings_that_others_can_read_are_noticed(tmp_path):
-    machine = Deployment(tmp_path)
+def test_installed_settings_that_others_can_read_are_noticed(machine):
     machine.install()
     (machine.host.root / "boot/peregrine/settings").chmod(0o755)
     for command, code in (("check", 0), ("fly --by grub", 1)):
@@ -975,8 +958,7 @@ def test_installed_settings_that_others_can_read_are_noticed(tmp_path):
         assert done.returncode == code and "others on the machine can read the installed settings" in done.stdout
 
 
-def test_only_words_that_are_really_added_are_printed(tmp_path):
-    machine = Deployment(tmp_path)
+def test_only_words_that_are_really_added_are_printed(machine):
     machine.host.file("/proc/kcore", b"no")
     machine.config.write_text(machine.config.read_text() + "ip=10.0.2.16/24 mtu=1400 log=192.0.2.9:514\n")
     said = machine.install().stdout
@@ -984,22 +966,19 @@ def test_only_words_that_are_really_added_are_printed(tmp_path):
     assert "no crash record in memory" in said and "Add log=" not in said
 
 
-def test_a_lease_that_the_kernel_asks_for_comes_with_its_gateway(tmp_path):
-    machine = Deployment(tmp_path)
+def test_a_lease_that_the_kernel_asks_for_comes_with_its_gateway(machine):
     machine.config.write_text(machine.config.read_text() + "ip=dhcp\n")
     machine.install()
     assert "gw" not in (machine.host.root / "boot/peregrine/settings").read_text()
 
 
-def test_a_gateway_of_the_user_s_own_does_not_get_another_s_hardware_address(tmp_path):
-    machine = Deployment(tmp_path)
+def test_a_gateway_of_the_user_s_own_does_not_get_another_s_hardware_address(machine):
     machine.config.write_text(machine.config.read_text() + "gw=10.0.2.3\n")
     machine.install()
     assert "gwmac" not in (machine.host.root / "boot/peregrine/settings").read_text()
 
 
-def test_a_lease_goes_with_linux_s_address_alone(tmp_path):
-    machine = Deployment(tmp_path)
+def test_a_lease_goes_with_linux_s_address_alone(machine):
     machine.host.network(ROUTES, leased(3600), NEIGHBOUR)
     machine.host.file("/run/systemd/netif/leases/2",
                       NETWORKD.format(address="10.0.2.15", server="10.0.2.2") + "CLIENTID=01525400123456\n")
@@ -1017,8 +996,7 @@ def test_a_lease_goes_with_linux_s_address_alone(tmp_path):
     assert "dhcp.send=61:00\n" in settings.read_text() and "lease=1800@10.0.2.2" in settings.read_text()
 
 
-def test_a_missing_watchdog_is_reported(tmp_path):
-    machine = Deployment(tmp_path)
+def test_a_missing_watchdog_is_reported(machine):
     assert "a hang" in machine.run("check").stdout
     machine.config.write_text(machine.config.read_text() + "watchdog=0\n")
     assert "if the kernel hangs, the machine stands until somebody resets it" in machine.install().stdout
@@ -1063,21 +1041,17 @@ def test_a_host_that_ssh_does_not_reach(tmp_path):
     ("feed=unknown.example:1 submit=1.2.3.4:2 user=u passwd=p n=1 m=3 key=longenough",
      "cannot resolve unknown.example"),
 ])
-def test_bad_configurations_are_refused_first(tmp_path, text, reason):
-    machine = Deployment(tmp_path)
+def test_bad_configurations_are_refused_first(machine, text, reason):
     machine.config.write_text(text)
-    before = machine.host.tree()
-    done = machine.run("install")
-    assert done.returncode == 1 and reason in done.stdout + done.stderr and "hunter2" not in done.stderr
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = machine.run("install")
+        assert done.returncode == 1 and reason in done.stdout + done.stderr and "hunter2" not in done.stderr
 
 
-def test_an_image_that_is_none_is_refused(tmp_path):
-    machine = Deployment(tmp_path)
+def test_an_image_that_is_none_is_refused(machine):
     machine.kernel.write_bytes(b"\x7fELF" + bytes(4096))
-    before = machine.host.tree()
-    done = machine.run("install")
-    assert done.returncode == 1 and "no ELF with a Multiboot2 header" in done.stderr
-    machine.kernel.unlink()
-    assert "No such file" in machine.run("install").stderr
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = machine.run("install")
+        assert done.returncode == 1 and "no ELF with a Multiboot2 header" in done.stderr
+        machine.kernel.unlink()
+        assert "No such file" in machine.run("install").stderr

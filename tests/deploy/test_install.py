@@ -57,11 +57,6 @@ class Deployment:
         return done
 
 
-@pytest.fixture
-def machine(tmp_path):
-    return Deployment(tmp_path)
-
-
 def test_install_adds_one_entry_and_linux_stays_the_default(machine):
     assert machine.host.next_boot() == LINUX_ID
     machine.install()
@@ -99,9 +94,8 @@ def test_no_secret_is_readable_by_others(machine):
 
 def test_install_again_changes_nothing(machine):
     machine.install()
-    once = machine.host.tree()
-    second = machine.install()
-    assert machine.host.tree() == once
+    with machine.host.unchanged():
+        second = machine.install()
     assert "already so" in second.stdout
 
 
@@ -152,15 +146,14 @@ def test_a_file_system_that_keeps_no_modes_is_noticed_at_the_file(machine):
 def test_a_killed_install_leaves_the_key_to_root_alone_and_to_the_next_run(machine, tmp_path, stop_at):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    before = machine.host.tree()
-    done = machine.run("install", stop_at=stop_at, TMPDIR=str(temporary))
-    assert done.returncode == 3
-    holders = [path for path in machine.host.root.rglob("settings*") if path.is_file()
-               and b"000102030405" in path.read_bytes()]
-    assert holders and not list(temporary.iterdir())
-    assert all(stat.S_IMODE(path.parent.stat().st_mode) == 0o700 for path in holders)
-    machine.uninstall()
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = machine.run("install", stop_at=stop_at, TMPDIR=str(temporary))
+        assert done.returncode == 3
+        holders = [path for path in machine.host.root.rglob("settings*") if path.is_file()
+                   and b"000102030405" in path.read_bytes()]
+        assert holders and not list(temporary.iterdir())
+        assert all(stat.S_IMODE(path.parent.stat().st_mode) == 0o700 for path in holders)
+        machine.uninstall()
 
 
 def test_new_settings_need_no_new_menu(machine):
@@ -193,20 +186,18 @@ def test_uninstall_leaves_every_byte_as_it_was(machine):
 def test_any_shape_of_the_settings_comes_back(machine, text):
     machine.host.file("/etc/default/grub", text)
     machine.host.update_grub()
-    before = machine.host.tree()
-    machine.install()
-    assert machine.host.next_boot() == LINUX_ID
-    machine.uninstall()
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        machine.install()
+        assert machine.host.next_boot() == LINUX_ID
+        machine.uninstall()
 
 
 def test_no_environment_block_before_means_none_after(machine):
     (machine.host.grub / "grubenv").unlink()
-    before = machine.host.tree()
-    machine.install()
-    assert machine.host.next_boot() == LINUX_ID
-    machine.uninstall()
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        machine.install()
+        assert machine.host.next_boot() == LINUX_ID
+        machine.uninstall()
 
 
 def test_the_second_kernel_as_default_stays_the_default(machine):
@@ -215,12 +206,11 @@ def test_the_second_kernel_as_default_stays_the_default(machine):
     subprocess.run(["grub-editenv", machine.host.grub / "grubenv", "set", "saved_entry=0"],
                    check=True)    # stale, unused so far
     machine.host.update_grub()
-    before = machine.host.tree()
-    assert machine.host.next_boot() == "gnulinux-5.10.0-9-amd64"
-    machine.install("--return-to", "5.10.0-9-amd64")
-    assert machine.host.next_boot() == "gnulinux-5.10.0-9-amd64"
-    machine.uninstall()
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        assert machine.host.next_boot() == "gnulinux-5.10.0-9-amd64"
+        machine.install("--return-to", "5.10.0-9-amd64")
+        assert machine.host.next_boot() == "gnulinux-5.10.0-9-amd64"
+        machine.uninstall()
 
 
 def test_a_kernel_added_after_install_stays_after_uninstall(machine):
@@ -249,40 +239,36 @@ def test_a_grub_cfg_older_than_its_sources_is_refused(machine):
     script = machine.host.root / "etc/grub.d/10_linux"
     machine.host.file("/etc/grub.d/10_linux", script.read_text().replace("ro\\n", "ro quiet\\n"),
                       0o755)     # update-grub was not run
-    before = machine.host.tree()
-    done = machine.run("install")
-    assert done.returncode == 3
-    assert "would change how Linux itself is booted" in done.stdout and "ro quiet" in done.stdout
-    assert not (machine.host.root / "etc/grub.d/42_peregrine").exists()
-    assert machine.host.next_boot() == LINUX_ID
-    machine.uninstall()
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = machine.run("install")
+        assert done.returncode == 3
+        assert "would change how Linux itself is booted" in done.stdout and "ro quiet" in done.stdout
+        assert not (machine.host.root / "etc/grub.d/42_peregrine").exists()
+        assert machine.host.next_boot() == LINUX_ID
+        machine.uninstall()
     machine.host.file("/boot/vmlinuz-6.1.0-0-amd64", "and there is an older kernel that the menu does not list")
     assert machine.run("install").returncode == 1
     assert machine.run("install", "--accept-grub-changes").returncode == 0
 
 
 def test_a_failing_grub_mkconfig_leaves_the_menu(machine):
-    before = machine.host.tree()
-    machine.host.file("/fake/mkconfig-fails")
-    done = machine.run("install")
-    assert done.returncode == 3 and "grub-mkconfig failed" in done.stdout
-    assert machine.host.next_boot() == LINUX_ID
-    (machine.host.root / "fake/mkconfig-fails").unlink()
-    machine.uninstall()
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        machine.host.file("/fake/mkconfig-fails")
+        done = machine.run("install")
+        assert done.returncode == 3 and "grub-mkconfig failed" in done.stdout
+        assert machine.host.next_boot() == LINUX_ID
+        (machine.host.root / "fake/mkconfig-fails").unlink()
+        machine.uninstall()
 
 
 def test_dry_runs_do_nothing(machine):
-    before = machine.host.tree()
-    done = machine.run("install", "--dry-run")
-    assert done.returncode == 0 and "42_peregrine" in done.stdout and "nothing was changed" in done.stdout
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = machine.run("install", "--dry-run")
+        assert done.returncode == 0 and "42_peregrine" in done.stdout and "nothing was changed" in done.stdout
     machine.install()
-    installed = machine.host.tree()
-    assert machine.run("uninstall", "--dry-run").returncode == 0
-    assert machine.run("fly", "--dry-run").returncode == 0
-    assert machine.host.tree() == installed
+    with machine.host.unchanged():
+        assert machine.run("uninstall", "--dry-run").returncode == 0
+        assert machine.run("fly", "--dry-run").returncode == 0
 
 
 @pytest.mark.parametrize("userland", USERLANDS)
@@ -336,11 +322,10 @@ UEFI = {
 
 def test_the_grub2_names_of_other_distributions(tmp_path):
     machine = Deployment(tmp_path, grub="grub2")
-    before = machine.host.tree()
-    machine.install()
-    assert machine.host.next_boot() == LINUX_ID
-    machine.uninstall()
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        machine.install()
+        assert machine.host.next_boot() == LINUX_ID
+        machine.uninstall()
 
 
 # ---- programs other than the player
@@ -365,11 +350,10 @@ def test_the_echo_is_installed_and_flown_by_its_own_parser(machine):
 
 def test_another_program_than_the_installed_one_is_not_booted_by_grub(machine):
     machine.install()
-    before = machine.host.tree()
-    done = machine.run("fly", "--by", "grub", "--program", "echo")
-    assert done.returncode == 1 and "the installed program is player, not echo" in done.stdout
-    assert "Run peregrine install host --program echo" in done.stdout
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = machine.run("fly", "--by", "grub", "--program", "echo")
+        assert done.returncode == 1 and "the installed program is player, not echo" in done.stdout
+        assert "Run peregrine install host --program echo" in done.stdout
 
 
 def test_a_program_has_images_of_its_own(machine):
@@ -444,10 +428,9 @@ def test_links_are_followed_as_grub_follows_them(linked):
 
 @pytest.mark.parametrize("stop_at", [12, 22, 23])
 def test_a_killed_run_leaves_nothing_beside_the_target_of_a_link(linked, stop_at):
-    before = linked.host.tree()
-    assert linked.run("install", stop_at=stop_at).returncode == 3
-    linked.uninstall()
-    assert linked.host.tree() == before
+    with linked.host.unchanged():
+        assert linked.run("install", stop_at=stop_at).returncode == 3
+        linked.uninstall()
 
 
 def test_a_link_that_leads_nowhere_is_refused(linked):

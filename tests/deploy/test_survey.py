@@ -57,11 +57,10 @@ def peregrine(*words, ssh=None):
 
 
 def test_one_machine_is_measured_whole_and_left_as_it_was(host, server):
-    before = host.tree()
-    done = peregrine("fake", "--to", server, "--seconds", "0.2", "--json", ssh=" ".join(host.ssh))
-    assert done.returncode == 0, done.stderr
-    row, = json.loads(done.stdout)
-    assert host.tree() == before
+    with host.unchanged():
+        done = peregrine("fake", "--to", server, "--seconds", "0.2", "--json", ssh=" ".join(host.ssh))
+        assert done.returncode == 0, done.stderr
+        row, = json.loads(done.stdout)
     connect = row["connect_us"]
     assert connect["count"] == survey.CONNECTS and 0 < connect["p10"] <= connect["p50"] <= connect["p99"]
     assert row["jitter"]["seconds"] == 0.2 and 0 < row["jitter"]["reading_ns"] < 10_000

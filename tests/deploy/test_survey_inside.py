@@ -56,12 +56,11 @@ def test_survey_is_installed_booted_and_printed_as_a_table(machine):
 
 def test_survey_flies_by_kexec_where_grub_is_no_way(machine):
     machine.host.file("/fake/fs", "btrfs\n")
-    before = machine.host.tree()
-    done = fly(machine, "--bzimage", machine.flown_image)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "by kexec" in done.stdout and "matcher_scalar" in done.stdout and "uninstall" not in done.stdout
-    assert "survey.seconds=1\n" in (machine.host.root / "fake/kexec-settings").read_text()
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = fly(machine, "--bzimage", machine.flown_image)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "by kexec" in done.stdout and "matcher_scalar" in done.stdout and "uninstall" not in done.stdout
+        assert "survey.seconds=1\n" in (machine.host.root / "fake/kexec-settings").read_text()
 
 
 def test_json_is_all_that_goes_to_standard_output(machine):
@@ -95,18 +94,16 @@ def test_record_of_an_earlier_survey_is_no_result(machine):
     (["--echo", "name:7"], 2, "'name:7' is no IP:PORT"), (["--to", "192.0.2.1:1"], 2, "not allowed with"),
     (["--seconds", "0.5"], 1, "survey.seconds")])
 def test_wrong_words_are_refused_before_anything_is_changed(machine, words, status, said):
-    before = machine.host.tree()
-    done = fly(machine, *words)
-    assert done.returncode == status and said in done.stderr, done.stdout + done.stderr
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = fly(machine, *words)
+        assert done.returncode == status and said in done.stderr, done.stdout + done.stderr
 
 
 def test_whatever_stops_fly_stops_the_survey(machine):
     machine.host.nic(driver="ena")
-    before = machine.host.tree()
-    done = fly(machine)
-    assert done.returncode == 1 and "eth0 is driven by ena" in done.stdout
-    assert machine.host.tree() == before
+    with machine.host.unchanged():
+        done = fly(machine)
+        assert done.returncode == 1 and "eth0 is driven by ena" in done.stdout
 
 
 def test_a_machine_that_fails_keeps_no_other_from_its_survey(monkeypatch, capsys):
