@@ -248,12 +248,11 @@ def test_viewers_and_strangers_hold_no_trader_up(lines):
 
 
 def test_connections_are_reset_as_asked(lines):
-    with running(lines, "--rate", 0, "--preopen", 0, "--reset", 0.01) as exchange:
-        with pytest.raises(ConnectionResetError):
-            while True:
-                soup = Soup(exchange.addresses["orders"])
-                while soup.packet()[0]:
-                    pass
+    with running(lines, "--rate", 0, "--preopen", 0, "--reset", 0.01) as exchange, pytest.raises(ConnectionResetError):
+        while True:
+            soup = Soup(exchange.addresses["orders"])
+            while soup.packet()[0]:
+                pass
 
 
 def test_multicast_reaches_a_member(lines):

@@ -288,14 +288,13 @@ def test_the_second_host_takes_over_when_the_first_is_cut(tmp_path):
 
 def test_an_exchange_that_is_killed_goes_on_with_the_same_positions(tmp_path):
     words = ("--rate", 400, "--symbols", ",".join(SYMBOLS), "--preopen", 0.5, "--journal", tmp_path / "journal")
-    with game(tmp_path, *words[:2]) as (lines, exchange, trader):
-        with contextlib.ExitStack() as stack:
-            for _ in range(3):
-                count = trader.page()["ouch.executed"]
-                trader.wait(executed(count + 5))
-                exchange.kill()
-                exchange = Running(lines, *words, ports=exchange.ports)
-                stack.callback(exchange.close)
+    with game(tmp_path, *words[:2]) as (lines, exchange, trader), contextlib.ExitStack() as stack:
+        for _ in range(3):
             count = trader.page()["ouch.executed"]
             trader.wait(executed(count + 5))
-            check_the_end(exchange, trader)
+            exchange.kill()
+            exchange = Running(lines, *words, ports=exchange.ports)
+            stack.callback(exchange.close)
+        count = trader.page()["ouch.executed"]
+        trader.wait(executed(count + 5))
+        check_the_end(exchange, trader)

@@ -54,22 +54,25 @@ class Client:
                          sequence.encode().rjust(20), now_s)
 
 
+@pytest.fixture
+def client():
+    return Client()
+
+
 def accepted(sequence):
     return "A", SESSION.encode() + str(sequence).encode().rjust(20)
 
 
 @pytest.mark.parametrize("sequence, first, answers", [("1", 1, [b"one", b"two"]), ("2", 2, [b"two"]), ("3", 3, []),
                                                       ("0", 3, [])])
-def test_a_login_gets_the_stream_from_the_number_that_it_says(sequence, first, answers):
-    client = Client()
+def test_a_login_gets_the_stream_from_the_number_that_it_says(client, sequence, first, answers):
     assert client.login(sequence=sequence) == [accepted(first), *(("S", answer) for answer in answers)]
     client.stream.answers.append(b"three")
     client.connection.send_answers(0.0)
     assert client.packets() == [("S", b"three")]
 
 
-def test_a_login_in_pieces_is_a_login():
-    client = Client()
+def test_a_login_in_pieces_is_a_login(client):
     data = struct.pack(">H", 47) + b"L" + b"trader" + b"secret    " + b" " * 10 + b"1".rjust(20)
     for byte in data:
         assert client.packets() == []
@@ -80,8 +83,7 @@ def test_a_login_in_pieces_is_a_login():
 @pytest.mark.parametrize("words, reason", [
     ({"password": "wrong"}, b"A"), ({"session": "SESSION002"}, b"S"), ({"sequence": "4"}, b"S"),
     ({"sequence": "-1"}, b"S"), ({"sequence": ""}, b"S"), ({"sequence": "x"}, b"S")])
-def test_a_login_is_rejected_with_its_reason(words, reason):
-    client = Client()
+def test_a_login_is_rejected_with_its_reason(client, words, reason):
     assert client.login(**words) == [("J", reason)]
     assert client.closed
 
@@ -91,29 +93,25 @@ def test_the_own_session_may_be_said():
 
 
 @pytest.mark.parametrize("data", [b"\0\0", b"\xff\xffU", b"\0\1Z", b"\0\1U", b"\0\5Lshor"])
-def test_a_client_that_speaks_something_else_is_let_go(data):
-    client = Client()
+def test_a_client_that_speaks_something_else_is_let_go(client, data):
     client.connection.feed(data, 0.0)
     assert client.closed and client.packets() == []
 
 
-def test_a_second_login_ends_the_connection():
-    client = Client()
+def test_a_second_login_ends_the_connection(client):
     client.login()
     client.login()
     assert client.closed
 
 
-def test_requests_reach_the_stream_after_the_login():
-    client = Client()
+def test_requests_reach_the_stream_after_the_login(client):
     client.login()
     client.send("U", b"order")
     client.send("+", b"a remark")
     assert client.stream.taken == [b"order"] and not client.closed
 
 
-def test_a_heartbeat_goes_out_after_a_second_without_a_packet():
-    client = Client()
+def test_a_heartbeat_goes_out_after_a_second_without_a_packet(client):
     client.connection.poll(0.9)
     client.login(now_s=1.0)
     client.connection.poll(1.9)
@@ -124,8 +122,7 @@ def test_a_heartbeat_goes_out_after_a_second_without_a_packet():
     assert client.packets() == []
 
 
-def test_a_client_is_let_go_after_15_s_of_silence():
-    client = Client()
+def test_a_client_is_let_go_after_15_s_of_silence(client):
     client.login(now_s=1.0)
     client.send("R", now_s=10.0)
     client.connection.poll(24.9)
@@ -134,8 +131,7 @@ def test_a_client_is_let_go_after_15_s_of_silence():
     assert client.closed
 
 
-def test_the_end_of_the_session_is_said():
-    client = Client()
+def test_the_end_of_the_session_is_said(client):
     client.login()
     client.connection.end_session()
     assert client.packets() == [("Z", b"")] and client.closed

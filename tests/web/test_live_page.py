@@ -135,9 +135,8 @@ def test_a_viewer_that_reads_nothing_is_dropped(served, monkeypatch):
 def test_a_request_has_an_end(served, monkeypatch):
     """A byte now and then keeps no place."""
     monkeypatch.setattr(live_page, "REQUEST_S", 0.5)
-    with connect(served) as sock:
-        with pytest.raises(ConnectionError):
-            for _ in range(PATIENCE_S * 20):
-                sock.sendall(b"G")
-                time.sleep(0.05)
+    with connect(served) as sock, pytest.raises(ConnectionError):
+        for _ in range(PATIENCE_S * 20):
+            sock.sendall(b"G")
+            time.sleep(0.05)
     wait_for(lambda: not served.open)
