@@ -95,6 +95,16 @@ def test_a_core_past_its_limit_or_far_below_is_found():
     assert [len(list(core.findings(core.CORE_LINES_MAX + lines))) for lines in beside] == [1, 0, 0, 1]
 
 
+def test_tests_past_their_limit_or_far_below_are_found(tmp_path, monkeypatch):
+    beside = (1, 0, -core.TESTS_SLACK, -core.TESTS_SLACK - 1)
+    assert [len(list(core.tests_findings(core.TESTS_LINES_MAX + lines))) for lines in beside] == [1, 0, 0, 1]
+    (tmp_path / "tests").mkdir()
+    for name, text in (("a.c", "/* c */\n\nint x;\n"), ("b.wire", "# d\n"), ("c.md", "no source\n")):
+        (tmp_path / "tests" / name).write_text(text)
+    monkeypatch.setattr(files, "ROOT", tmp_path)
+    assert core.tests_lines() == 4
+
+
 def test_every_file_of_the_product_has_a_kind():
     assert files.kind("net/tcp/fast.c") == "c" and files.kind("tools/lint") == "py" and files.kind("LICENSE") == ""
     assert not list(lines.findings("tools/workshop/lints/lines.py"))

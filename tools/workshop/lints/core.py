@@ -1,9 +1,12 @@
-"""The lines of the kernel that one reads: rooms.CORE, in C and assembler, without comments and blank lines."""
+"""The lines of the kernel that one reads: rooms.CORE, in C and assembler, without comments and blank lines.
+The lines of tests/, all of them."""
 from workshop.lints import files
 from workshop.lints.comments import C_TOKEN
-from workshop.lints.rooms import CORE, CORE_LEFT_OUT, CORE_LINES_MAX
+from workshop.lints.rooms import CORE, CORE_LEFT_OUT, CORE_LINES_MAX, TESTS_LINES_MAX
 
 SLACK = 500         # lines below the limit, from which on it must come down
+TESTS_SLACK = 2000  # as SLACK, for the tests
+TESTS_KINDS = ("c", "asm", "py", "sh", "wire")
 PAGES = ("README.md", "docs/architecture.md")
 
 
@@ -34,3 +37,16 @@ def findings(lines):
     for page in PAGES:
         if f"{CORE_LINES_MAX:,} lines" not in (files.ROOT / page).read_text():
             yield f"{page} does not say {CORE_LINES_MAX:,} lines"
+
+
+def tests_lines():
+    """Returns the number of lines of tests/."""
+    return sum((files.ROOT / name).read_bytes().count(b"\n") for name in files.of_kind(("tests",), *TESTS_KINDS))
+
+
+def tests_findings(lines):
+    """Yields a message if the tests have grown past their limit, or if the limit has become too wide."""
+    if lines > TESTS_LINES_MAX:
+        yield f"tests/ has {lines} lines, more than TESTS_LINES_MAX = {TESTS_LINES_MAX}: say something in fewer lines"
+    if lines < TESTS_LINES_MAX - TESTS_SLACK:
+        yield f"tests/ has shrunk to {lines} lines: lower TESTS_LINES_MAX"

@@ -35,14 +35,17 @@ def lint_asserts(paths):
 
 
 def lint_core(paths):
-    """Counts the kernel that one reads, by rooms, and holds it to a limit (rooms.CORE)."""
+    """Counts the kernel that one reads, by rooms, and the tests; holds both to a limit (rooms.CORE)."""
     if paths:
         return
     rows = core.rows()
     yield from (f"{room:16}{lines:6} lines of code in {count:3} files" for room, count, lines in rows)
     total = sum(lines for _, _, lines in rows)
     yield f"{'the kernel':16}{total:6}"
-    yield from (f"tools/workshop/lints/rooms.py:1: core: {message}" for message in core.findings(total))
+    tests = core.tests_lines()
+    yield f"{'tests':16}{tests:6} lines in all"
+    found = (*core.findings(total), *core.tests_findings(tests))
+    yield from (f"tools/workshop/lints/rooms.py:1: core: {message}" for message in found)
 
 
 def lint_commits(paths):

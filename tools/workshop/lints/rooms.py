@@ -21,7 +21,9 @@ CORE = ("app/program.h", "app/echo", "image", "boot", "kernel", "drivers", "base
 CORE_LEFT_OUT = ("net/lwip/",)
 # Lines of code, without comments and blank lines; `tools/lint core` prints them. More is a decision, and its reason
 # stands in the commit.
-CORE_LINES_MAX = 28_500
+CORE_LINES_MAX = 28_000
+# Lines of tests/, with comments: sources, scripts and timelines. This number may only become smaller.
+TESTS_LINES_MAX = 84_500
 
 # Single headers of a further room: (room, that room): header.
 ONE_HEADER = {("drivers", "net"): "net/netdev.h", ("host", "kernel"): "kernel/settings.h"}
