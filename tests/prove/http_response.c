@@ -77,8 +77,8 @@ void main(void)
             for (uint8_t framing = HTTP_CHUNK_SIZE_FIRST; framing < HTTP_CHUNK_DONE; framing++)
                 if (framing != HTTP_CHUNK_DATA)
                     between_chunks(framing);
-        else
-            step(state, prove_number(sizeof input - 1, sizeof input), false);
+                else
+                    step(state, prove_number(sizeof input - 1, sizeof input), false);
         response_any(state);
         http_response_finish(&response);
         prove_holds(response.state <= STATE_BAD);
