@@ -490,6 +490,31 @@ TEST(counts_run_past_the_end_of_32_bits)
     counts_run_past_the_end(DQO);
 }
 
+static void misuse_is_an_assertion(uint32_t format)
+{
+    struct frame frame;
+    start_as(format, 0, ENTRIES);
+    struct tx_buffer *buffer = device->ops->tx_acquire(device);
+    expect_assert_failure(device->ops->tx_publish(device, buffer, 13, 0, 0));
+    expect_assert_failure(device->ops->tx_publish(device, buffer, NETDEV_FRAME_BYTES_MAX + 1, 0, 0));
+    device->ops->tx_release(device, buffer);
+    expect_assert_failure(device->ops->tx_release(device, buffer));
+    expect_assert_failure(device->ops->tx_publish(device, buffer, 60, 0, 0));
+    assert_true(deliver(60, 1) && borrow(&frame));
+    device->ops->rx_release(device, &frame);
+    expect_assert_failure(device->ops->rx_release(device, &frame));
+    frame.cookie++; /* the next frame's: the device has it */
+    expect_assert_failure(device->ops->rx_release(device, &frame));
+    frame.cookie = GVE_RX_BUFFER_COUNT;
+    expect_assert_failure(device->ops->rx_release(device, &frame));
+}
+
+TEST(misuse_of_buffers_is_an_assertion)
+{
+    misuse_is_an_assertion(RAW);
+    misuse_is_an_assertion(DQO);
+}
+
 TEST(full_ring_and_empty_pool_refuse_for_now)
 {
     start_as(RAW, 0, 16);
