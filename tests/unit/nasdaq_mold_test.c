@@ -465,23 +465,35 @@ TEST(floods_on_lines_that_lose_heal_within_a_second)
     random_seed(20261128);
     for (size_t day = 0; day < ARRAY_COUNT(days); day++) {
         test_before_each();
-        uint64_t next = 1, first = 0, last = 0, sequence;
+        uint64_t next = 1, first = 0, last = 0, sequence, lost[2] = { 0 }, missed[2] = { 0 }, answered = 0;
+        bool heard[2] = { false, false };
         const uint64_t until_ns = now_ns + NS_PER_S;
         while (taken < TOTAL) {
             now_ns += STEP_NS / 10;
             for (enum mold_line line = MOLD_A; line <= MOLD_B; line++)
-                if (random_below(100) >= days[day].lost[line])
+                if (random_below(100) >= days[day].lost[line]) {
                     send(line, next, next <= TOTAL ? EACH : 0);
+                    missed[line] += heard[line] ? lost[line] : 0;
+                    lost[line] = 0;
+                    heard[line] = true;
+                } else {
+                    lost[line] += next <= TOTAL ? EACH : 0;
+                }
             next += next <= TOTAL ? EACH : 0;
             for (uint32_t i = 0, count; i < 16 && (count = requested(&sequence)) > 0; i++) {
                 const uint32_t sent = min_u32(count, days[day].most);
                 if (random_below(100) >= days[day].lost[MOLD_REREQUEST])
                     answers[last++ % ANSWERS] = (typeof(answers[0])){ now_ns + STEP_NS, sequence, sent };
             }
-            for (; first < last && answers[first % ANSWERS].due_ns <= now_ns; first++)
+            for (; first < last && answers[first % ANSWERS].due_ns <= now_ns; first++, answered++)
                 send(MOLD_REREQUEST, answers[first % ANSWERS].sequence, answers[first % ANSWERS].count);
             assert_true(last - first < ANSWERS && !mold_is_lost() && now_ns < until_ns);
         }
-        assert_true(mold_counters.missed_a > 0 || days[day].lost[MOLD_A] == 100);
+        assert_int_equal(mold_counters.missed_a, missed[MOLD_A]);
+        assert_int_equal(mold_counters.missed_b, missed[MOLD_B]);
+        assert_int_equal(mold_counters.datagrams_rerequested, answered);
+        assert_true(mold_counters.requests >= answered && mold_counters.gaps > 0 && mold_counters.stored > 0);
+        assert_int_equal(mold_counters.messages, TOTAL);
+        assert_in_range(mold_counters.first_rerequested, 1, answered);
     }
 }

@@ -598,7 +598,7 @@ static void take_enter(const uint8_t *r)
     seen[SEEN_dead_on_arrival] += is_dead;
     uint32_t bytes = terms_of(m, &o, reference, 0, is_dead ? 'D' : 'L', (char)r[26]);
     o.state = is_dead ? DONE : OPEN;
-    const bool lies = chance(1) && chance(20);
+    const bool lies = chance(1) && chance(60);
     if (lies) {
         m[13] = m[13] == 'B' ? 'S' : 'B';
         o.state = DONE;
@@ -780,7 +780,10 @@ static bool serve_orders(void)
     if (bytes == 0)
         return false;
     session.sent_ns = now_ns;
-    session.responds_ns = now_ns + (chance(4) ? 2 * OUCH_QUIET_NS : random_below(4 * NS_PER_MS)); /* a few stalls */
+    session.responds_ns = now_ns
+                          + (chance(delivered_count < session.at_login ? 30 : 4)
+                                 ? 2 * OUCH_QUIET_NS
+                                 : random_below(4 * NS_PER_MS)); /* a few stalls */
     fake_data(id, packets, bytes);
     return true;
 }
