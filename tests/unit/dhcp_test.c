@@ -159,9 +159,11 @@ BEFORE_EACH() { start(); }
 static void reach_requesting(void)
 {
     struct request discover = ask();
+    uint64_t before = counter("rx_offer");
     assert_int_equal(kind_of(&discover), 1);
     deliver_plain(OFFER, 3600);
     assert_int_equal(dhcp.state, DHCP_REQUESTING);
+    assert_int_equal(counter("rx_offer") - before, 1);
 }
 
 /* Starts again and plays DISCOVER, OFFER and REQUEST; an answer to the REQUEST may follow. */

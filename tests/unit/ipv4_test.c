@@ -862,6 +862,7 @@ TEST(datagram_of_exactly_the_mtu_leaves)
     drain();
     assert_true(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, data, 1472, now_ns));
     assert_int_equal(frame_take(), 1514);
+    assert_int_equal(load_be32(sent + 34), 4000 << 16 | 5000);
     assert_false(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, data, 1473, now_ns));
     assert_int_equal(stack->ip.counters.udp_tx_drop, 1);
 }

@@ -147,9 +147,10 @@ TEST(metrics_have_kinds_and_labels)
     histogram_add(&histogram, 2000);
     histogram_add(&histogram, UINT64_C(60) * SECOND);
     stats_set_metrics(write_sum);
+    stats_add_fact("`az{@AZ[/09:", "\x1f ~\x7f"); /* each range of characters, and what stands beside it */
     char *body = body_of(ask("GET /metrics?x=1 HTTP/1.1\r\nHost: x\r\n\r\n"));
     assert_non_null(body);
-    assert_has(body, "peregrine_build_info{build=\"12ab\",stack=\"a \\\"quoted\\\\ one\"} 1\n");
+    assert_has(body, "peregrine_build_info{build=\"12ab\",stack=\"a \\\"quoted\\\\ one\",_az__AZ__09_=\"? ~?\"} 1\n");
     assert_has(body, "} 1\n# TYPE sum0 gauge\nsum0 15\n# TYPE sum1 gauge\nsum1 15\n# HELP ");
     assert_has(body, "# TYPE peregrine_drops_total counter\n"
                      "peregrine_drops_total{module=\"lwip_tcp\",reason=\"rx_drop_short\"} 3\n"
