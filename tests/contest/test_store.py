@@ -481,6 +481,16 @@ def test_a_reader_that_has_enough_is_no_error(made, words):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_contest_needs_no_reader_of_its_output(path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [TOOL, "serve", path, "--bind", "127.0.0.1", "--port-base", "0", "--bursts", "3", "--grace", "0"]
+    done = subprocess.run(words, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S)
+    os.close(writer)
+    assert done.returncode == 0 and "Broken pipe" not in done.stderr, done.stderr
+    assert store.connect(path).execute("SELECT count(*) FROM burst").fetchone() == (3,)
+
+
 @pytest.mark.parametrize("words", [("export", "--digits"), ("export", "--table", "burst"), ("replay",)])
 def test_a_full_disk_is_said_in_a_line(path, words):
     store.create(path, small_plan())

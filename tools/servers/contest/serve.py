@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from command_line import INSTALLED
+from command_line import INSTALLED, say
 from servers.contest import rounds, store
 from servers.contest.arguments import (PROGRAM, SERVED, STREAM_WORDS, add_stream, bounded, command_parser, complain,
                                        of_plan)
@@ -47,7 +47,7 @@ def make_parser():
         help="seconds of digits (default: for ever)")
     add("--bursts", type=bounded(int, 0, 10**9), default=0, metavar="COUNT",
         help="the digits end after so many bursts: the same answers on every machine")
-    add("--grace", type=bounded(float, 0, 3600), default=0, metavar="S",
+    add("--grace", type=bounded(float, 0, 3600), metavar="S",
         help="end the server so long after the last digits (default: go on until a signal)")
     add("--close-after", type=bounded(int, 0, 10**9), default=0, metavar="BURSTS",
         help="end the players' connections after every so many bursts")
@@ -137,11 +137,11 @@ def come_first(priority=PRIORITY):
 
 
 def play(server, grace_s):
-    """Serves until a signal, or until `grace_s` after the last digits."""
+    """Serves until a signal, or until `grace_s` after the last digits. None: until a signal."""
     ends_at = None
     while not server.stopped:
         server.turn(0.2)
-        if server.over and grace_s and ends_at is None:
+        if server.over and grace_s is not None and ends_at is None:
             ends_at = time.monotonic() + grace_s
         if ends_at is not None and time.monotonic() >= ends_at:
             server.stop()
@@ -165,9 +165,9 @@ def main(words):
     if board and not board.address:
         server.close()
         return 1
-    print("listening " + " ".join(f"{kind}={options.bind}:{port}" for kind, port in server.ports.items()), flush=True)
+    say("listening " + " ".join(f"{kind}={options.bind}:{port}" for kind, port in server.ports.items()))
     if board:
-        print(board.address, flush=True)
+        say(board.address)
     come_first()
     gc.freeze()
     gc.disable()                    # the server collects after a burst
@@ -176,5 +176,5 @@ def main(words):
         board.end()                 # the last to close the store leaves one file
     whole = server.close()
     for name in server.contest.users:
-        print(json.dumps(server.contest.summary(name)))
+        say(json.dumps(server.contest.summary(name)))
     return 0 if whole else 1

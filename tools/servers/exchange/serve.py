@@ -16,6 +16,7 @@ import signal
 import string
 import time
 
+from command_line import say
 from servers.exchange import itch, journal
 from servers.exchange.arguments import (PROGRAM, account_of, add_flow, address_of, bounded, checked_flow,
                                         command_parser, complain, session_of)
@@ -107,17 +108,17 @@ async def play(exchange, book, options):
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, server.ended.set)
         addresses = {"a": options.line_a, "b": options.line_b, **server.ports}
-        print("listening " + " ".join(f"{name}={ip}:{port}" for name, (ip, port) in addresses.items()) +
-              f" session={exchange.feed.session.decode()}", flush=True)
+        say("listening " + " ".join(f"{name}={ip}:{port}" for name, (ip, port) in addresses.items()) +
+            f" session={exchange.feed.session.decode()}")
         gc.freeze()
         await server.run()
     finally:
         board.end()
         server.close()
     counts = {"lines": [line.counts for line in server.lines], "messages": exchange.feed.next - 1, **server.counts}
-    print(json.dumps(counts))
+    say(json.dumps(counts))
     for account in exchange.accounts.values():
-        print(json.dumps(exchange.summary(account)))
+        say(json.dumps(exchange.summary(account)))
 
 
 def main(words):
