@@ -71,6 +71,10 @@ def test_make_trade_shows_acknowledged_orders_and_its_capture_gives_the_same_aga
     check_replay(tmp_path, [*demo.SETTINGS, *words.split()[2:]], log)
 
 
+def counted(log, name):
+    return re.search(rf"stats: mold\.{name} (\d+)", log)[1]
+
+
 def check_replay(folder, settings, log):
     """Plays the capture again: the orders are the same, byte for byte."""
     words = {"orders": re.search(r"orders (\S+): logged in", log)[1], "feed.a": f"0.0.0.0:{FEED}",
@@ -80,7 +84,12 @@ def check_replay(folder, settings, log):
                        (folder / "day.pcapng").read_bytes(), re.DOTALL)
     if answer:
         words["rerequest"] = "10.0.2.2:%d" % struct.unpack(">H", answer[1])
+    if snapshot := re.search(r"snapshot (\S+): logged in", log):
+        words["snapshot"] = snapshot[1]
     done = subprocess.run([sys.executable, "-m", "servers.exchange", "replay", folder / "day.pcapng", "--fills",
                            "recorded", "--out", folder / "out", *map("=".join, words.items())],
                           capture_output=True, text=True, timeout=PATIENCE_S)
-    assert re.search(r"all [0-9]+ messages to the exchange are those of the day", done.stdout), done.stderr
+    replayed = json.loads((folder / "out.json").read_text())["statistics"] if done.stdout else {}
+    assert re.search(r"all [0-9]+ messages to the exchange are those of the day", done.stdout), (
+        f"{done.stderr}mold.requests {counted(log, 'requests')} on the day, {replayed.get('mold.requests')} in the "
+        f"replay; mold.lost {counted(log, 'lost')}, {replayed.get('mold.lost')}: they differ if the machine stalled")
