@@ -124,6 +124,17 @@ def test_an_answer_is_on_the_page_within_a_second(browser, game):
     assert sorted(late_s)[2] < 1, late_s
 
 
+def test_a_slow_page_does_not_fall_behind(browser, game):
+    open_board(browser, game[0])
+    behind_ms = browser.execute_async_script("""
+        const done = arguments[0], end = Date.now() + 12000;
+        page.parts.push(function slow() {
+            for (const until = Date.now() + 900; Date.now() < until;);
+            if (Date.now() > end) { page.parts.pop(); done(Date.now() - view.state.now_ns / 1e6); }
+        });""")
+    assert behind_ms < 5000
+
+
 def test_any_number_of_tabs_follow(browser, over):
     """A browser allows six connections to a host. Every tab has the state, and its requests are answered."""
     first = browser.current_window_handle

@@ -179,11 +179,22 @@ function draw() {
   for (const part of page.parts) attempt(part.name, () => part(view.state));
 }
 
+function showLatest() {
+  attempt("state", () => Object.assign(view, {state: JSON.parse(latest), news: view.news + 1}));
+  latest = null;
+  draw();
+  drawLive();
+}
+
+// A state is left out if the next one is there before it is drawn: else a slow page would fall behind for ever.
+let latest = null;
 function show({open, state, fault}) {
   if (state) {
-    attempt("state", () => Object.assign(view, {state: JSON.parse(state), news: view.news + 1}));
-    draw();
-  } else if (fault) {
+    if (latest == null) setTimeout(showLatest);
+    latest = state;
+    return;
+  }
+  if (fault) {
     setFault("events", fault);
   } else {
     view.connected = open;
