@@ -380,8 +380,8 @@ static const struct counter_group level_group = COUNTER_GROUP("pool.", "Level of
 
 const struct counter_group *nic_counter_group(size_t index)
 {
-    const struct counter_group *groups[] = { &level_group, search.has_virtio ? virtio_kind.counters : NULL,
-                                             search.has_gve ? gve_kind.counters : NULL };
+    const struct counter_group *groups[] = { search.has_virtio ? virtio_kind.counters : NULL,
+                                             search.has_gve ? gve_kind.counters : NULL, &level_group };
     for (size_t i = 0; i < ARRAY_COUNT(groups); i++)
         if (groups[i] != NULL && index-- == 0)
             return groups[i];

@@ -384,9 +384,9 @@ TEST(gvnic_that_does_not_answer_leaves_the_machine_to_virtio)
     const uint32_t status = load_be32(gvnic->memory + offsetof(struct gve_registers, driver_status));
     assert_int_equal(status, GVE_DRIVER_STATUS_RESET);
     assert_int_equal(gvnic->memory[offsetof(struct gve_registers, driver_version)], '\n');
-    assert_string_equal(nic_counter_group(0)->prefix, "pool.");
-    assert_string_equal(nic_counter_group(1)->prefix, "virtio_net.");
-    assert_string_equal(nic_counter_group(2)->prefix, "gve.");
+    assert_string_equal(nic_counter_group(0)->prefix, "virtio_net.");
+    assert_string_equal(nic_counter_group(1)->prefix, "gve.");
+    assert_string_equal(nic_counter_group(2)->prefix, "pool.");
     assert_null(nic_counter_group(3));
     assert_string_equal(nic_find_next(), "the gVNIC does not answer its admin queue, its count of commands: 0");
 }
