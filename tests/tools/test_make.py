@@ -235,7 +235,8 @@ def test_a_program_that_cannot_be_written_is_one_line(tmp_path):
 def test_a_program_that_finds_no_room_can_be_made_again(tmp_path):
     maker = copy_of_the_maker(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    done = subprocess.run([maker, "shout"], capture_output=True, text=True, timeout=60, env=CLEAN,
+    done = subprocess.run([maker, "shout"], capture_output=True, text=True, timeout=60,
+                          env={**CLEAN, "PYTHONDONTWRITEBYTECODE": "1"},
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)))
     assert (done.returncode, done.stderr) == (1, f"tools/new-program: {tmp_path}/app/shout/program.c: File too large\n")
     assert sorted(tmp_path.rglob("*")) == before
