@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "app/service/control.h"
+#include "app/service/stats.h"
+#include "base/bytes.h"
 #include "base/hmac.h"
 #include "tests/fuzz/datagrams.h"
 #include "tests/lib/fake_capture.h"

@@ -2,6 +2,8 @@
  * header is made valid, so that the options are reached. */
 #include <stdlib.h>
 
+#include "base/assert.h"
+#include "base/bytes.h"
 #include "net/ip/dhcp.h"
 
 enum { RAW = 1, SKIP_A_TIMER = 2, MESSAGES_MAX = 64 };

@@ -2,7 +2,12 @@
  * its clients do. No assertion fails, each response is HTTP, and every place is free when the clients have gone. */
 #include <string.h>
 
+#include "app/digest/server.h"
 #include "app/digest/settings.h"
+#include "app/digest/variants.h"
+#include "app/service/stats.h"
+#include "base/assert.h"
+#include "base/bytes.h"
 #include "base/time.h"
 #include "tests/lib/fake_transport.c"
 

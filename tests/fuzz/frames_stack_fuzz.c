@@ -9,9 +9,13 @@
  * have released all frames of the device. */
 #include <stdlib.h>
 
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "net/ip/checksum.h"
 #include "net/transport_path.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/packet.h"
+#include "tests/lib/random.h"
 
 enum { OURS = 0x0a090002, PEER = 0x0a090001, PORT_FIRST = 7000, PORT_COUNT = 4, LISTEN_PORT = 80, UDP_PORT = 4000 };
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };

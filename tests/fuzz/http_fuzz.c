@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
+#include "base/bytes.h"
 #include "net/http/response.h"
 
 /* The parser's results: heads, bodies and ends, as one text. */

@@ -3,9 +3,13 @@
  * turn sends no more of them than there are groups. At the end all groups are left, and their places must be free. */
 #include <stdlib.h>
 
+#include "base/assert.h"
+#include "base/bytes.h"
 #include "net/stack_state.h"
 #include "tests/lib/igmp_packet.h"
 #include "tests/lib/netdev_memory.h"
+#include "tests/lib/packet.h"
+#include "tests/lib/stack_create.h"
 
 enum { OURS = 0x0a090002, PEER = 0x0a090001, GROUPS = 12, STEPS_MAX = 300 };
 enum step { QUERY, REPORT, RAW, JOIN, LEAVE, TIME, LINK, ANNOUNCE, STEP_COUNT };

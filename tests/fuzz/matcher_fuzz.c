@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/big.h"
 #include "tests/matcher/bound.h"
 
 enum { DIGITS_MAX = 1500, BIG_DIGITS_MAX = 180, COUNTERS = 256, FACTORS_2_MAX = 500, FACTORS_5_MAX = 210 };

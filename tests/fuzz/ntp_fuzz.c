@@ -7,7 +7,10 @@
 #include <string.h>
 
 #include "app/time/client.h"
+#include "app/time/rate_limit.h"
 #include "app/time/server.h"
+#include "base/assert.h"
+#include "base/bytes.h"
 #include "tests/fuzz/datagrams.h"
 #include "tests/lib/fake_transport.c"
 

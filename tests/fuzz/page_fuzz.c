@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "net/http/body.h"
+#include "net/http/request.h"
 
 static void check_part(struct bytes part, const uint8_t *head, size_t bytes)
 {

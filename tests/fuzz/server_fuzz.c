@@ -14,9 +14,13 @@
 
 #include "app/player/answer_set.h"
 #include "app/player/player.h"
+#include "app/player/send_queue.h"
 #include "app/player/submit.h"
+#include "base/siphash.h"
 #include "net/own/transport.c"
+#include "net/tcp/sockets.h"
 #include "tests/lib/netdev_memory.h"
+#include "tests/lib/player_setup.h"
 #include "tests/lib/random.h"
 
 #define BEGIN_NS    (10 * NS_PER_S)

@@ -5,6 +5,8 @@
 
 #include "app/player/settings.h"
 #include "app/service/settings.h"
+#include "base/assert.h"
+#include "base/bytes.h"
 #include "kernel/settings.h"
 #include "net/settings.h"
 

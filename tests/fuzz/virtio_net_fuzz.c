@@ -3,7 +3,10 @@
  * the device's, some the driver's. No frame may reach outside its buffer, and the driver's own state stays valid. */
 #include <stdlib.h>
 
+#include "base/assert.h"
+#include "base/bytes.h"
 #include "drivers/virtio/net.h"
+#include "tests/lib/device_memory.h"
 #include "tests/lib/virtio_model.h"
 
 enum { STEP_BYTES = 5, TX_HELD_MAX = 8, RX_HELD_MAX = 8, ETHERNET_BYTES = 14 };

@@ -4,7 +4,9 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 # WERROR=1 makes errors of warnings: .ci/run sets it. A newer compiler with further warnings stops nobody else.
+# A call of what no header declares is an error everywhere: older compilers would leave it to the linker.
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \
+	-Werror=implicit-function-declaration \
 	$(if $(filter 1,$(WERROR)),-Werror)
 # Below outside/ stands a program from elsewhere: program.mk.
 COMMON := -std=gnu11 -g -I. -I$(BUILD)/gen -I$(BUILD)/outside -MMD -MP $(WARN) -fno-strict-aliasing -fno-common
