@@ -18,12 +18,12 @@ enum { TX_BUFFER_BYTES = 1600, TX_POOL_BYTES = NETDEV_TX_BUFFER_COUNT * TX_BUFFE
 static_assert(TX_BUFFER_BYTES % 128 == 64, "an odd number of cache lines");
 static_assert(TX_POOL_BYTES % 4096 == 0, "whole pages: gVNIC's page lists");
 
-/* The first line is all that a frame needs besides its buffer, while fewer than 27 buffers are taken. */
+/* The first line is all that a frame needs besides its buffer, while fewer than 27 buffers are taken. The free ones
+ * stand from free[taken_count] on; the one used last comes first, as it is the warmest. */
 struct tx_pool {
     _Alignas(64) uint8_t *frames; /* the frame of the first buffer */
     uint16_t taken_count;
-    uint16_t
-        free[NETDEV_TX_BUFFER_COUNT]; /* from free[taken_count] on; the buffer used last comes first: the warmest */
+    uint16_t free[NETDEV_TX_BUFFER_COUNT];
     struct tx_buffer buffer[NETDEV_TX_BUFFER_COUNT];
 };
 
