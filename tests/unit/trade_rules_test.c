@@ -46,14 +46,12 @@ static const char *const names[SYMBOLS] = { "AAAA", "BB", "CCC" };
 /* The events that the days must have had. */
 /* clang-format off */
 #define EVENTS(X)                                                                                                      \
-    X(entered)                                                                                                         \
-    X(replaced) X(filled) X(filled_in_part) X(filled_while_replaced) X(filled_in_halt) X(reduced) X(accepted_less)     \
-        X(dead_on_arrival) X(slid) X(rejected) X(replacement_rejected) X(cancel_rejected) X(cancel_pending) X(broken)  \
-            X(corrected) X(halted) X(halted_by_operation) X(resumed) X(crossed) X(closed) X(print_broken)              \
-                X(lost_by_both) X(rerequested) X(snapshot) X(snapshot_cut) X(contradicted) X(contradicted_all)         \
-                    X(healed) X(silent) X(paused) X(cut) X(cut_request) X(restarted) X(replayed) X(stopped) X(started) \
-                        X(lied) X(ended) X(next_day) X(entered_next_day) X(began_beyond) X(began_short) X(rehearsed)   \
-                            X(sold_short)
+    X(entered) X(replaced) X(filled) X(filled_in_part) X(filled_while_replaced) X(filled_in_halt) X(reduced)           \
+    X(accepted_less) X(dead_on_arrival) X(slid) X(rejected) X(replacement_rejected) X(cancel_rejected)                 \
+    X(cancel_pending) X(broken) X(corrected) X(halted) X(halted_by_operation) X(resumed) X(crossed) X(closed)          \
+    X(print_broken) X(lost_by_both) X(rerequested) X(snapshot) X(snapshot_cut) X(contradicted) X(contradicted_all)     \
+    X(healed) X(silent) X(paused) X(cut) X(cut_request) X(restarted) X(replayed) X(stopped) X(started) X(lied)         \
+    X(ended) X(next_day) X(entered_next_day) X(began_beyond) X(began_short) X(rehearsed) X(sold_short)
 /* clang-format on */
 #define EVENT_NAME(name) SEEN_##name,
 #define EVENT_TEXT(name) #name,
