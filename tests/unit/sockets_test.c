@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "host/sockets.h"
-#include "net/transport.h"
+#include "net/transport_path.h"
 #include "tests/lib/test.h"
 
 enum { LOOPBACK = 0x7f000001 };
@@ -475,6 +475,12 @@ TEST(ids_run_out_and_come_back)
     no_event();
     assert_true(transport_connect(LOOPBACK, port, now_ns()) >= 0);
     close(server);
+}
+
+TEST(calls_that_sockets_leave_out_do_nothing)
+{
+    assert_false(transport_memory_bytes(17) != 0 || transport_alters_frames() || transport_ask_neighbour());
+    assert_false(transport_rehearsal_begin(&(struct transport_rehearsal){ .port = 1 }, now_ns()));
 }
 
 /* ---- Multicast groups: last, because the program goes to a network namespace of its own ---- */

@@ -56,6 +56,25 @@ TEST(initial_sequence_numbers_are_a_clock_and_a_keyed_function)
     assert_in_range(step, 0, 3); /* 1 of 65536 by chance */
 }
 
+/* Values of a second implementation, in Python. Each port of a destination comes once. */
+TEST(draws_are_those_of_another_implementation)
+{
+    static uint8_t bytes[32], used[SECRET_PORT_COUNT];
+    const struct secret_tuple tuple = { 0x0a00020f, 0xc0a80907, 40001, 8080 };
+    struct secret secret;
+    for (uint8_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i + 1);
+    secret_init(&secret, bytes);
+    assert_int_equal(secret_isn(&secret, &tuple, 0), 0x56d736b0);
+    assert_int_equal(secret_timestamp_offset(&secret, &tuple), 0x40e71399);
+    assert_int_equal(secret_cookie(&secret, &tuple, 0x89abcdef, 0x1234), 0xd07a8b23);
+    assert_true(secret_random(&secret) == 0xf17e4bd7330e063a && secret_random(&secret) == 0xeae27e5e9c88b1c1);
+    for (uint16_t i = SECRET_PORT_COUNT; i-- > 0;) {
+        const uint16_t port = secret_port(&secret, tuple.address, tuple.peer_address, 8080, i);
+        assert_true(port < SECRET_PORT_COUNT && used[port]++ == 0 && (i != 1 || port == 26974));
+    }
+}
+
 /* RFC 6056: no port comes back before all have been used, ports are spread evenly, and each destination has another
  * order. */
 TEST(source_ports_look_random_and_do_not_repeat)
