@@ -239,14 +239,17 @@ TEST(unfinished_datagrams_are_bounded_in_number_and_time)
     for (uint16_t i = 0; i < 10000; i++, now_ns += S / IPV4_FRAGMENTS_PER_S)
         fragment_give(i, datagram, (struct piece){ 0, 800, true }, 17);
     assert_int_equal(stack->ip.counters.ipv4_rx_drop_fragment_full, 10000 - 4);
-    fragment_give(9999, datagram, (struct piece){ 800, 100, false }, 17);
-    expect_datagram(900);
+    for (uint16_t i = 9998; i < 10000; i++) {
+        fragment_give(i, datagram, (struct piece){ 800, 100, false }, 17);
+        expect_datagram(900);
+    }
+    assert_int_equal(stack->ip.counters.ipv4_rx_reassembled, 2);
     arp_give(1, NEIGHBOUR, ADDRESS, their_mac); /* so that the report can leave */
     drain();
     time_pass(31 * S);
-    assert_int_equal(stack->ip.counters.ipv4_rx_drop_fragment_timeout, 3);
-    assert_int_equal(stack->ip.counters.icmp_tx_errors, 3); /* RFC 1122 §3.3.2 */
-    fragment_give(9998, datagram, (struct piece){ 800, 100, false }, 17);
+    assert_int_equal(stack->ip.counters.ipv4_rx_drop_fragment_timeout, 2);
+    assert_int_equal(stack->ip.counters.icmp_tx_errors, 2); /* RFC 1122 §3.3.2 */
+    fragment_give(9997, datagram, (struct piece){ 800, 100, false }, 17);
     assert_false(stack->datagram_ready);
 }
 
@@ -415,7 +418,8 @@ TEST(address_without_neighbours_uses_its_gateway)
     assert_false(ipv4_is_broadcast(&stack->ip, ADDRESS));
     free(stack);
     begin_at(ADDRESS, 0xffffff00, 0);
-    assert_false(ipv4_next_hop(&stack->ip, FAR, &hop));
+    assert_false(ipv4_next_hop(&stack->ip, FAR, &hop) || udp_send(&stack->ip, 1, FAR, 2, "x", 1, now_ns));
+    assert_int_equal(stack->ip.counters.ipv4_tx_drop_no_route, 1);
 }
 
 /* ---- ARP ---- */
@@ -503,6 +507,7 @@ TEST(new_mac_of_an_unused_neighbour_is_taken_at_once)
     assert_int_equal(stack->ip.counters.arp_address_changed, 1);
     arp_give(2, NEIGHBOUR + 1, ADDRESS, their_mac); /* nobody asked */
     assert_int_equal(stack->ip.counters.arp_rx_drop_unasked, 1);
+    assert_int_equal(stack->ip.counters.arp_rx_replies, 1);
     assert_null(arp_known(&stack->ip, NEIGHBOUR + 1));
 }
 
@@ -699,6 +704,7 @@ TEST(requests_are_answered)
     assert_null(arp_taken());
     arp_give(1, 0, ADDRESS, their_mac); /* RFC 5227 probe: answered, not stored */
     assert_non_null(arp_taken());
+    assert_int_equal(stack->ip.counters.arp_rx_requests, 3);
 }
 
 TEST(strangers_do_not_evict_the_gateway)
@@ -864,7 +870,7 @@ TEST(datagram_of_exactly_the_mtu_leaves)
     assert_int_equal(frame_take(), 1514);
     assert_int_equal(load_be32(sent + 34), 4000 << 16 | 5000);
     assert_false(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, data, 1473, now_ns));
-    assert_int_equal(stack->ip.counters.udp_tx_drop, 1);
+    assert_true(stack->ip.counters.udp_tx_drop == 1 && stack->ip.counters.udp_tx_datagrams == 1);
 }
 
 /* RFC 768: Chooses data so that the sum is 0. 0 in the field would say that there is no checksum. */
@@ -920,7 +926,8 @@ TEST(server_gets_an_entry_in_a_table_full_of_strangers)
     drain();
     udp_send(&stack->ip, DHCP_CLIENT_PORT, NEIGHBOUR + 1, DHCP_SERVER_PORT, "x", 1, now_ns);
     expect_request(everyone, NEIGHBOUR + 1);
-    assert_true(arp_is_chosen(&stack->ip, NEIGHBOUR + 1, now_ns));
+    assert_true(arp_is_chosen(&stack->ip, NEIGHBOUR + 1, now_ns + ARP_KEPT_NS - 1));
+    assert_false(arp_is_chosen(&stack->ip, NEIGHBOUR + 1, now_ns + ARP_KEPT_NS));
     assert_true(tcp_connect(stack, NEIGHBOUR, 80, 0, NULL, now_ns) >= 0);
     expect_request(everyone, NEIGHBOUR);
     arp_give(2, NEIGHBOUR, ADDRESS, their_mac);
@@ -1054,6 +1061,40 @@ TEST(frames_with_half_a_tag_or_too_many_are_dropped)
     tags_bytes = sizeof three;
     frame_give(their_mac, our_mac, ETHERNET_TYPE_IPV4, frame, 50);
     assert_int_equal(stack->ip.counters.ethernet_rx_drop_type, 5);
+}
+
+/* Changes one number of a configuration, in exactly the memory that it needs unchanged. */
+TEST(configuration_that_cannot_work_is_refused_by_its_reason)
+{
+#define AT(member) offsetof(struct net_config, member)
+    static const struct {
+        size_t at;
+        const char *why;
+        uint32_t bad[2], large; /* `large` is one for which the memory is too small */
+    } rows[] = {
+        { AT(capacity.connection_count), "is 0", { 0, 1025 }, 1024 },
+        { AT(capacity.listener_count), "is 0", { 0, 65 }, 64 },
+        { AT(capacity.half_open_count), "is 0", { 0 }, 9 },
+        { AT(capacity.time_wait_count), "is 0", { 0 }, 9 },
+        { AT(capacity.segment_count), "power", { 0, 96 }, 128 },
+        { AT(capacity.receive_bytes), "power", { 96, 1u << 31 }, 1 << 30 },
+        { AT(capacity.send_bytes), "power", { 96, 1u << 31 }, 1 << 30 },
+        { AT(address), "address", { 0xe0000001, 0x7f000001 }, 0 },
+        { AT(mask), "mask", { 0xffffff01, 0x00ffffff }, 0 },
+        { AT(gateway), "gateway", { 0xe0000001, 0x7f000001 }, 0 },
+    };
+    const struct net_config good = stack_config(ADDRESS, MASK, GATEWAY);
+    const size_t bytes = net_stack_bytes(&good.capacity);
+    assert_null(net_stack_init(stack, bytes - 1, &good, now_ns, NULL));
+    for (size_t i = 0; i < 3 * ARRAY_COUNT(rows); i++) {
+        struct net_config config = good;
+        const bool large = i % 3 == 2 && rows[i / 3].large != 0;
+        const char *why = "";
+        memcpy((uint8_t *)&config + rows[i / 3].at, large ? &rows[i / 3].large : &rows[i / 3].bad[i % 2],
+               sizeof(uint32_t));
+        assert_null(net_stack_init(stack, bytes, &config, now_ns, &why));
+        assert_non_null(strstr(why, large ? "memory" : rows[i / 3].why));
+    }
 }
 
 static void begin_with_dhcp_and_a_narrow_device(void)
