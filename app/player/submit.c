@@ -164,10 +164,6 @@ uint64_t submit_lost_for_ns(void) { return submit.lost ? submit.failed_ns - subm
 /* Notes an answer that has left, or keeps it until it can; off the path. */
 NOT_HOT static bool note_answer(const uint8_t *digits, size_t count, bool sent, uint64_t now_ns)
 {
-    if (circuit_breaker_is_open()) {
-        submit_counters.dropped_breaker++;
-        return false;
-    }
     if (!send_queue_append(digits, count, now_ns)) {
         ASSERT(!sent);
         submit_counters.dropped_no_room++;
