@@ -5,6 +5,7 @@
 #include "base/hmac.h"
 #include "base/log.h"
 #include "base/siphash.h"
+#include "base/trace.h"
 #include "net/capture/pcapng.h"
 #include "tests/lib/fake_capture.h"
 #include "tests/lib/fake_transport.h"
@@ -140,8 +141,10 @@ TEST(the_statistics_are_sent_to_the_owner_of_the_key)
     assert_int_equal(fake.datagrams[0].bytes, 56);
     assert_memory_equal(fake.datagrams[0].data + 8, nonce, 16);
     now += 500 * MS;
+    trace.work = 0;
     deliver_command(1);
     pass(20);
+    assert_int_equal(trace.work, BIT(TRACE_WORK_CONTROL));
     const char *text = reply_text(1, 1);
     assert_memory_equal(text, "control.hellos 1\ncontrol.commands_status 1\n", 43);
     assert_non_null(strstr(text, "control.send_failed 0\n"));
@@ -452,9 +455,13 @@ TEST(gg_is_answered_three_times_and_then_obeyed)
     assert_false(control_gg_done());
     assert_non_null(strstr(reply_text(1, 2), "control.commands_gg 1\n"));
     uint32_t parts = load_be16(fake.datagrams[1].data + 52);
-    pass(100);
-    assert_true(control_gg_done());
+    const uint64_t next = control_next_deadline_ns(now);
+    assert_in_range(next - now, 10 * MS, 30 * MS);
+    for (; !control_gg_done(); pass(1))
+        assert_int_equal(fake.datagram_count > 1 + parts, now >= next);
+    assert_in_range(now, next + 60 * MS, next + 65 * MS); /* a pause after each of the repeats */
     assert_int_equal(fake.datagram_count, 1 + 3 * parts);
+    assert_int_equal(control_counters.sent, 1 + 3 * parts);
     reply_text(1 + 2 * parts, 2);
 }
 
@@ -463,10 +470,18 @@ TEST(gg_is_obeyed_even_if_its_answer_cannot_be_sent)
     uint8_t command[96];
     start_with_command(command, 2, key);
     fake.refuse_udp = true;
+    hello();
+    assert_int_equal(control_counters.send_failed, 1);
     deliver(command, 96);
-    pass(900);
+    uint64_t until = now + 1000 * MS;
+    assert_int_equal(control_next_deadline_ns(now), now);
+    pass(20);
+    assert_int_equal(control_next_deadline_ns(until), until);
+    assert_in_range(control_next_deadline_ns(now) - now, 1, MS); /* the reply is tried each millisecond */
+    pass(979);
+    assert_in_range(control_counters.send_failed, 990, 1001);
     assert_false(control_gg_done());
-    pass(110);
+    pass(2);
     assert_true(control_gg_done());
     assert_int_equal(fake.datagram_count, 1);
 }

@@ -64,8 +64,8 @@ TEST(factors_are_those_of_a_division)
     assert_true(refused > 10000 && counted > 10000);
 }
 
-/* Plays 1, then 2^92 or 5^40, then zeros: the start after the 1 has as many factors as make up for its digits. More
- * than one word of factors is counted, and no more than the words hold. */
+/* Plays 1, then 2^92, 2^140 or 5^40, then zeros: the start after the 1 has as many factors as make up for its digits.
+ * More than one word of factors is counted, and no more than the words hold. */
 TEST(factors_beyond_a_word_are_counted)
 {
     static const struct {
@@ -73,6 +73,7 @@ TEST(factors_beyond_a_word_are_counted)
         uint32_t factors[TAIL_PRIMES];
     } rows[] = {
         { "4951760157141521099596496896", { 92, 0 } },
+        { "1393796574908163946345982392040522594123776", { 140, 0 } },
         { "9094947017729282379150390625", { 0, 40 } },
     };
     for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {

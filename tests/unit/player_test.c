@@ -791,10 +791,20 @@ TEST(retries_begin_at_once_and_slow_down_to_one_a_second)
         if (gap_ms < expected_ms[i] || gap_ms > expected_ms[i] + 3)
             fail_msg("attempt %zu came %llu ms after the one before", i + 1, (unsigned long long)gap_ms);
     }
+    /* After a second the next attempt is a first one again. */
+    for (uint64_t up_ns = S - 1; up_ns <= S; up_ns++) {
+        pass(2 * S);
+        up(feed_id());
+        fake_closed(feed_id(), TRANSPORT_RESET);
+        turn(up_ns);
+        assert_int_equal(feed_id() >= 0, up_ns == S);
+    }
 }
 
 TEST(a_server_that_accepts_and_closes_is_not_hammered)
 {
+    char line[LOG_LINE_BYTES_MAX];
+    uint64_t lines = 0, more = 0, from = log_end();
     start_with("n=6 m=823 net.timeout=0 server.timeout=0");
     for (int i = 0; i < 10000; i++) {
         turn(MS);
@@ -806,6 +816,13 @@ TEST(a_server_that_accepts_and_closes_is_not_hammered)
         }
     }
     assert_in_range(input_stream_counters.digits, 100, 1000); /* 10 s: 10 ms apart, a turn or two each */
+    while (log_read(&from, line)) {
+        const char *at = strstr(line, "input stream 1 10.0.2.2:10001: reset, retrying");
+        lines += at != NULL;
+        more += at && strchr(at, '(') ? strtoull(strchr(at, '(') + 1, NULL, 10) : 0;
+    }
+    assert_int_equal(lines, 10); /* one a second, with the number of those in between */
+    assert_in_range(session_counters.lost_reset - lines - more, 1, 100);
 }
 
 TEST(a_connection_request_without_answer_is_given_up_after_three_seconds)
@@ -1184,10 +1201,12 @@ static bool reply_has(const char *text)
 /* Adds a modulus. Its tables take longer than the reply, which is sent within the same millisecond. */
 TEST(the_reply_to_a_new_modulus_shows_it_pending)
 {
+    uint64_t from = log_end();
     play("n=256 m=823 key=0123456789");
     set("m+=104648257118348370704723119");
     for (int i = 0; i < 200; i++)
         turn(0);
+    assert_int_equal(lines_logged(from, "player: m+=104648257118348370704723119\n"), 1);
     assert_true(reply_has("control.commands_set 1\n"));
     assert_true(reply_has("player.moduli 1\n") && reply_has("player.moduli_pending 1\n"));
     pass(100 * MS);
@@ -1195,36 +1214,39 @@ TEST(the_reply_to_a_new_modulus_shows_it_pending)
     for (int i = 0; i < 200; i++)
         turn(0);
     assert_true(reply_has("player.moduli 2\n") && reply_has("player.moduli_pending 0\n"));
+    assert_int_equal(lines_logged(from, "player: 2 moduli are searched for\n"), 1);
+    assert_int_equal(lines_logged(from, "moduli are searched for"), 1);
 }
 
-/* Tries moduli by which nearly every burst holds thousands of answers: slips, most likely. */
+/* Tries moduli by which nearly every burst holds thousands of answers, slips most likely, and others out of bounds. */
 TEST(a_modulus_of_at_most_n_is_not_added)
 {
+    static const struct {
+        const char *word, *reply;
+        uint32_t n;
+    } rows[] = {
+        { "m+=1", "m+=1: a modulus of at most n=256 has more than one answer for each digit", 256 },
+        { "m+=256", "m+=256: a modulus of at most n=256 has more than one answer for each digit", 256 },
+        { "m+=1000", "m+=1000: a modulus of at most n=1000 has", 1000 },
+        { "m+=x", "m+=: expected a decimal number", 256 },
+        { "n=3", "the setting that can be changed while the player runs is m+=NUMBER", 256 },
+        { "m+=%0156d", "m+=: a modulus has at most 512 bits", 256 },
+        { "m+=%0155d", "not a number of 1..2^512-1 without leading zeros", 256 },
+        { "m+=257", "player.moduli_pending 1\n", 256 },
+    };
+    char word[200];
     play("n=256 m=823 key=0123456789");
-    set("m+=256");
-    turn(0);
-    turn(0);
-    turn(0);
-    assert_true(reply_has("m+=256: a modulus of at most n=256 has more than one answer for each digit"));
-    pass(2 * MS);
-    player_settings.n_digits_max = 1000;
-    set("m+=1000");
-    turn(0);
-    turn(0);
-    turn(0);
-    assert_true(reply_has("m+=1000: a modulus of at most n=1000 has"));
-    player_settings.n_digits_max = 256;
-    pass(2 * MS);
-    set("m+=x");
-    turn(0);
-    turn(0);
-    turn(0);
-    assert_true(reply_has("m+=: expected a decimal number"));
-    pass(2 * MS);
-    set("m+=257");
-    for (int i = 0; i < 200; i++)
-        turn(0);
-    assert_true(reply_has("control.commands_set 4\n"));
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        player_settings.n_digits_max = rows[i].n;
+        snprintf(word, sizeof word, rows[i].word, 0);
+        set(word);
+        for (int k = 0; k < 200 && !reply_has(rows[i].reply); k++)
+            turn(0);
+        if (!reply_has(rows[i].reply))
+            fail_msg("%s gets another reply than %s", word, rows[i].reply);
+        pass(2 * MS);
+    }
+    assert_int_equal(control_counters.commands_set, ARRAY_COUNT(rows));
 }
 
 TEST(the_deadline_ends_the_game)
@@ -1259,6 +1281,7 @@ TEST(a_long_search_keeps_turns_short_and_loses_no_digit)
     char burst[DIGITS + 1] = { 0 };
     start_the_clock();
     play("n=64 m=1 early=off key=0123456789 http.port=8080 breaker=0 feed.timeout=2");
+    trace.work = 0;
     int feed = feed_id(), page = fake_accepted(8080);
     random_state = 3;
     for (int i = 0; i < EVENTS; i++) {
@@ -1289,6 +1312,8 @@ TEST(a_long_search_keeps_turns_short_and_loses_no_digit)
     assert_int_equal(input_stream_counters.silent, 0);
     assert_int_equal(input_stream_counters.digits, EVENTS * DIGITS);
     assert_int_equal(answer_set_counters.entered + answer_set_counters.repeated, OCCURRENCES);
+    assert_int_equal(trace.work, BIT(TRACE_WORK_SEARCH) | BIT(TRACE_WORK_TABLES) | BIT(TRACE_WORK_WAITING)
+                                     | BIT(TRACE_WORK_TIMERS) | BIT(TRACE_WORK_PAGE));
 }
 
 /* Sends one event that is 1,300 bursts: chunks of one digit. */
@@ -1472,6 +1497,7 @@ TEST(the_costs_of_a_post_are_metrics)
         assert_non_null(strstr(sent(page), posts ? "kicks_per_answer 1000.500\n" : "kicks_per_answer 0.000\n"));
         assert_non_null(strstr(sent(page), posts ? "exits_per_answer 1188.500\n" : "exits_per_answer 0.000\n"));
         assert_non_null(strstr(sent(page), posts ? "complete\"} 2\n" : "complete\"} 0\n"));
+        assert_non_null(strstr(sent(page), "build_info{simd=\"scalar\"} 1\n"));
         digits("823181646");
     }
 }
@@ -1490,6 +1516,47 @@ TEST(a_turn_takes_no_more_events_than_its_bounds)
     }
 }
 
+static uint64_t clock_past_all_turns(void) { return UINT64_MAX; }
+
+/* Leaves an event in each turn: digits or a response may be among them. After a second nobody waits for that any
+ * longer. */
+TEST(a_flood_of_events_puts_time_outs_off_for_a_second)
+{
+    player_setup_clock_ns = clock_past_all_turns;
+    play("n=6 m=823 early=off feed.timeout=0.3 server.timeout=0.5");
+    turn(MS);
+    fake_datagram(0x0a000203, 40000, CONTROL, "", 1);
+    for (int i = 1; i <= 1000; i++) {
+        fake_datagram(0x0a000203, 40000, CONTROL, "", 1);
+        assert_int_equal(turn(MS), i < 1000 ? PROGRAM_ON : PROGRAM_SERVER_LOST);
+        assert_int_equal(input_stream_counters.silent, i / 1000);
+    }
+}
+
+/* Plays a multiple of the modulus that an early answer completes, then its first digits and others; and an answer that
+ * the next burst keeps from being checked. */
+TEST(the_matchers_statistics_are_counters)
+{
+    play("n=64 m=104648257118348370704723119 http.port=8080");
+    for (int wrong = 0; wrong < 2; wrong++) {
+        digits("10335630343141208003788538029877680");
+        for (int i = 0; i < 100; i++)
+            turn(0);
+        digits(wrong ? "5555555555" : "2588947199");
+    }
+    fake_text(feed_id(), "104648257118348370704723119");
+    digits("7");
+    pass(2 * MS);
+    assert_int_equal(counter("player.early_right"), 1);
+    assert_int_equal(counter("player.early_wrong"), 1);
+    assert_int_equal(counter("player.matcher_unchecked"), 1);
+    assert_int_equal(counter("player.answers_early"), 1);
+    int page = fake_accepted(8080);
+    fake_text(page, "GET /metrics HTTP/1.0\r\n\r\n");
+    pass(500 * MS);
+    assert_non_null(strstr(sent(page), "{kind=\"early\"} 1\nperegrine_answers_total{kind=\"complete\"} 1\n"));
+}
+
 /* Opens the breaker in the middle of a search. */
 TEST(the_breaker_ends_a_search)
 {
@@ -1498,6 +1565,7 @@ TEST(the_breaker_ends_a_search)
     play("n=256 m=1 early=off breaker=3");
     for (int k = 0; k < 1000; k++)
         burst[k] = (char)('1' + k % 9);
+    fake.connections[submit_id()].window_bytes = 1000;
     fake_text(feed_id(), burst);
     for (int i = 0; i < 3; i++) {
         short_turn();
@@ -1511,6 +1579,8 @@ TEST(the_breaker_ends_a_search)
     for (int i = 0; i < 100; i++)
         short_turn();
     assert_int_equal(counter("player.answers"), answers);
+    assert_true(counter("submit.dropped_breaker") > 0 && send_queue_waiting_count() == 0);
+    assert_int_equal(counter("submit.dropped_breaker"), answers - submit_counters.posts);
 }
 
 /* Floods. */
@@ -1531,6 +1601,8 @@ TEST(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on)
         turn(100 * MS);
         offered = answer_set_counters.entered;
     }
+    assert_int_equal(counter("pool.send_queue_bytes_used"), send_queue_used_bytes());
+    assert_int_equal(counter("pool.answer_set_answers_used"), answer_set_used_count());
     assert_int_equal(input_stream_counters.digits, 8000);
     assert_true(offered > 200000);
     assert_true(submit_counters.dropped_no_room > 0);
@@ -1579,6 +1651,7 @@ TEST(the_status_page_never_goes_before_an_answer)
     pass(500 * MS);
     assert_string_equal(answers_sent(submit_id()), "823 ");
     assert_non_null(strstr(sent(page), "submit.posts 1\n"));
+    assert_non_null(strstr(sent(page), "slow.columns at_s total_ns seen_to_matched_ns matched_to_published_ns pub"));
     assert_true(fake.connections[page].closed_by_us);
 }
 

@@ -305,6 +305,8 @@ TEST(fifth_connection_is_reset_and_a_place_comes_free)
     turn();
     ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_int_equal(status_page_counters.responses_200, 1);
+    assert_int_equal(status_page_counters.requests, 1);
+    assert_int_equal(status_page_counters.accepted, STATUS_PAGE_CONNECTION_COUNT_MAX + 1);
 }
 
 TEST(fifth_connection_takes_the_place_of_one_that_stands_still)
@@ -341,10 +343,15 @@ TEST(peer_that_takes_nothing_is_waited_for_then_reset)
 {
     int id = fake_accepted(PORT);
     struct fake_connection *c = &fake.connections[id];
-    c->window_bytes = 0;
-    fake_text(id, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     turn();
-    assert_int_equal(c->sent_bytes, 0);
+    for (int step = 0; step < 3; step++, now_ns += STATUS_PAGE_PATIENCE_NS) { /* connected, asked, took a piece */
+        c->window_bytes = step < 2 ? 0 : TRANSPORT_MESSAGE_BYTES_MAX;
+        if (step == 1)
+            fake_text(id, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        turn();
+        assert_int_equal(c->sent_bytes > 0, step == 2);
+        assert_false(c->aborted_by_us);
+    }
     c->window_bytes = UINT32_MAX;
     turn();
     assert_true(c->closed_by_us);

@@ -3,6 +3,7 @@
 
 #include "app/service/syslog.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/test.h"
 
@@ -49,7 +50,10 @@ TEST(line_is_a_message_of_rfc_5424)
         last = fake.datagram_count - 1;
     const char *expected = "<133>1 2022-02-20T11:59:31.045511Z 10.0.2.15 peregrine - - [meta sequenceId=\"";
     assert_memory_equal(text(last), expected, strlen(expected));
-    assert_non_null(strstr(text(last), "\" sysUpTime=\"150\"] back to Linux: deadline"));
+    char end[80];
+    snprintf(end, sizeof end, "\"%u\" sysUpTime=\"150\"] back to Linux: deadline",
+             (unsigned)(syslog_counters.lines_sent + syslog_counters.lines_missed));
+    assert_string_equal(text(last) + strlen(expected) - 1, end);
     assert_int_equal(fake.datagrams[last].address, 0x0a000202);
     assert_int_equal(fake.datagrams[last].to_port, 514);
 }
@@ -59,18 +63,21 @@ TEST(severity_depends_on_the_lines_text)
     log_line("trap: page fault (14)");
     log_line("panic: no");
     log_line("net: link up");
+    log_line("breaker: open");
     pass(10000000);
     assert_memory_equal(text(0), "<130>1 ", 7);
     assert_memory_equal(text(1), "<130>1 ", 7);
     assert_memory_equal(text(2), "<134>1 ", 7);
+    assert_memory_equal(text(3), "<133>1 ", 7);
 }
 
 TEST(unknown_time_or_address_is_a_dash)
 {
-    log_wall_origin_ns = 0;
+    log_wall_origin_ns = log_clock_ns = 0;
     log_line("x");
     pass(2000000);
     assert_memory_equal(text(0), "<134>1 - 10.0.2.15 ", 19);
+    assert_non_null(strstr(text(0), " sysUpTime=\"0\"] x"));
     fake.network.address = 0;
     log_line("y");
     pass(2000000);
@@ -81,8 +88,16 @@ TEST(at_most_one_line_a_millisecond)
 {
     for (int i = 0; i < 20; i++)
         log_line("%d", i);
+    syslog_poll(now_ns);
+    assert_int_equal(syslog_next_deadline_ns(), now_ns + SYSLOG_PERIOD_NS);
+    syslog_poll(now_ns + SYSLOG_PERIOD_NS - 1);
+    assert_int_equal(fake.datagram_count, 1);
+    trace.work = 0;
+    syslog_poll(now_ns + SYSLOG_PERIOD_NS);
+    assert_int_equal(fake.datagram_count, 2);
+    assert_int_equal(trace.work, UINT32_C(1) << TRACE_WORK_SYSLOG);
     pass(10000000);
-    assert_in_range(fake.datagram_count, 9, 11);
+    assert_in_range(fake.datagram_count, 10, 11);
     pass(20000000);
     assert_int_equal(fake.datagram_count, 20);
     assert_string_equal(message(19), "19");
@@ -93,10 +108,12 @@ TEST(network_that_is_down_or_busy_loses_nothing)
     fake.network.up = false;
     log_line("one");
     assert_true(syslog_next_deadline_ns() == UINT64_MAX);
+    const uint64_t due_ns = now_ns + SYSLOG_SETTLE_NS;
     pass(5000000);
     assert_false(syslog_flush_step(now_ns));
     assert_int_equal(fake.datagram_count, 0);
     fake.network.up = true;
+    assert_int_equal(syslog_next_deadline_ns(), due_ns);
     fake.refuse_udp = true;
     pass(SYSLOG_SETTLE_NS + 5000000);
     assert_true(syslog_counters.send_failed > 0);

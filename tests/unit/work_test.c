@@ -69,14 +69,12 @@ TEST(job_goes_to_the_worker_with_the_fewest)
         work_give(&sums[i].work);
     }
     assert_false(work_has_room(WORK_DEPTH));
-    for (size_t i = 0; i < WORK_DEPTH; i++) {
-        assert_true(work_poll(1));
-        assert_true(work_poll(2));
+    for (uint32_t i = 0; i < 2 * WORK_DEPTH; i++) { /* one worker after the other */
+        assert_null(work_take());
+        assert_true(work_poll(1 + i / WORK_DEPTH));
+        assert_non_null(work_take());
     }
     assert_false(work_poll(1) || work_poll(2));
-    for (size_t i = 0; i < 2 * WORK_DEPTH; i++)
-        assert_non_null(work_take());
-    assert_null(work_take());
     for (size_t i = 0; i < 2 * WORK_DEPTH; i++)
         assert_int_equal(sums[i].runs, 1);
 }
