@@ -74,11 +74,12 @@ void main(void)
             for (size_t offset = 0; offset <= sizeof input; offset++)
                 step(state, offset, true);
         else if (state == STATE_CHUNK_FRAMING)
-            for (uint8_t framing = HTTP_CHUNK_SIZE_FIRST; framing < HTTP_CHUNK_DONE; framing++)
+            for (uint8_t framing = HTTP_CHUNK_SIZE_FIRST; framing < HTTP_CHUNK_DONE; framing++) {
                 if (framing != HTTP_CHUNK_DATA)
                     between_chunks(framing);
-                else
-                    step(state, prove_number(sizeof input - 1, sizeof input), false);
+            }
+        else
+            step(state, prove_number(sizeof input - 1, sizeof input), false);
         response_any(state);
         http_response_finish(&response);
         prove_holds(response.state <= STATE_BAD);

@@ -35,8 +35,9 @@ def test_proof_proves_each_postcondition_that_it_takes(proof):
 
 @pytest.mark.parametrize("proof", prove.PROOFS)
 def test_proof_has_the_code_of_each_function_that_it_reaches(proof, tmp_path):
-    command = ["gcc", "-w", "-I.", "-include", "tests/prove/include/prove.h", "-o", tmp_path / "proof", "-no-pie",
-               "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections",
+    """An `else` that belongs to another `if` than its indent says would leave paths out."""
+    command = ["gcc", "-Werror=dangling-else", "-I.", "-include", "tests/prove/include/prove.h", "-o",
+               tmp_path / "proof", "-no-pie", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections",
                *(f"-Wl,--defsym={function}=0" for function in OF_EVA | PROVED), *prove.files_of(proof)]
     done = subprocess.run(command, cwd=prove.ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
