@@ -5,7 +5,6 @@ import json
 import os
 import random
 import re
-import resource
 import socket
 import sqlite3
 import struct
@@ -28,6 +27,7 @@ from servers.contest.stream import RecordedStream
 from tests.contest.plain_player import PlainPlayer, post, read_reply
 from tests.contest.running import SMALL, connect, run_server, served, stop_server, tool
 from tests.contest.service import TOOL, Service
+from tests.lib.full_disk import full_disk
 from tests.lib.waiting import PATIENCE_S, wait_for
 
 SECOND = 10**9
@@ -628,7 +628,7 @@ def test_init_overwrites_nothing_and_serve_keeps_the_plan(path):
 @pytest.mark.parametrize("bytes_max", [0, 4096, 8192, 20000])
 def test_a_store_for_which_there_is_no_place_leaves_nothing(path, bytes_max):
     done = subprocess.run([TOOL, "init", path], capture_output=True, text=True, timeout=PATIENCE_S,
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_max, bytes_max)))
+                          **full_disk(bytes_max))
     assert done.returncode == 1 and done.stderr.startswith(f"contest init: {path}: ")
     assert not list(path.parent.iterdir())
     assert tool("init", path).returncode == 0

@@ -1,7 +1,6 @@
 """tools/peregrine: a message about wrong arguments quotes the argument, and comes before any action."""
 import os
 import re
-import resource
 import stat
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import pytest
 
 from deploy import settings
 from tests.deploy.fakehost import ROOT
+from tests.lib.full_disk import full_disk
 
 GOOD = b"feed=h:1 submit=h:2 user=u passwd=p n=9 m=3 key=12345678 "
 
@@ -125,11 +125,11 @@ def test_an_error_of_ssh_comes_with_advice(tmp_path, said, advice):
 
 
 def test_a_key_that_finds_no_room_leaves_the_file_as_it_was(tmp_path):
-    full, path = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (12, 12)), tmp_path / "new.conf"
+    path = tmp_path / "new.conf"
     for text in (None, "port=7\n"):
         if text:
             path.write_text(text)
-        done = peregrine("key", path, preexec_fn=full)
+        done = peregrine("key", path, **full_disk(12))
         assert done.returncode == 2 and done.stderr == f"peregrine: {path}: File too large\n"
         assert path.read_text() == text if text else not path.exists()
 

@@ -2,7 +2,6 @@
 import contextlib
 import itertools
 import os
-import resource
 import signal
 import socket
 import struct
@@ -17,6 +16,7 @@ from workshop.vm import trade as demo
 from tests.exchange.market_of import fields_of
 from tests.exchange.running import WAIT_S, WORDS, Lines, Running, Soup, header_of, messages_of
 from tests.exchange.test_orders import cancel, enter
+from tests.lib.full_disk import full_disk
 
 
 @pytest.fixture(name="lines")
@@ -298,7 +298,7 @@ def test_a_journal_that_finds_no_room_ends_the_exchange(lines, tmp_path):
     ports = [word for name in ("rerequest", "snapshot", "orders") for word in (f"--{name}", "127.0.0.1:0")]
     result = subprocess.run([*WORDS, "serve", *lines.words(), *ports, "--rate", "1000", "--preopen", "0", "--journal",
                              tmp_path / "journal"], capture_output=True, text=True, check=False, timeout=WAIT_S,
-                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))
+                            **full_disk(1000))
     assert (result.returncode, result.stderr) == (1, f"exchange serve: {tmp_path}/journal: File too large\n")
 
 

@@ -7,7 +7,6 @@ import pathlib
 import pty
 import random
 import re
-import resource
 import socket
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import time
 import pytest
 
 from deploy import control
+from tests.lib.full_disk import full_disk
 
 GG = pathlib.Path(control.__file__).parents[1] / "gg"
 KEY = ("--key", "12345678")
@@ -213,8 +213,8 @@ def test_a_stop_says_what_is_kept_when_the_file_or_the_machine_fails(tmp_path):
     path.write_text("key=12345678")
     with machine(b"12345678", (0,), (b"pool.trade_stopped 1\npool.orders_open 0\n",)) as port:
         words = [sys.executable, GG, "127.0.0.1", "--key-file", path, "--port", port, "--set", "stop", "--keep"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=20, preexec_fn=lambda: resource.setrlimit(
-            resource.RLIMIT_FSIZE, (size + 4, size + 4)))           # the disk is full within the line
+        done = subprocess.run(words, capture_output=True, text=True, timeout=20,
+                              **full_disk(size + 4))                # within the line
     assert (done.returncode, path.read_text()) == (7, "key=12345678") and "--keep: " in done.stderr, done.stderr
     assert "stopped, 0 orders open" in done.stdout and "has stopped=on" not in done.stdout
     with machine(b"another key", (0,)) as port:

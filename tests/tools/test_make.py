@@ -3,13 +3,14 @@ import fcntl
 import os
 import pathlib
 import re
-import resource
 import shutil
 import subprocess
 import sys
 import termios
 
 import pytest
+
+from tests.lib.full_disk import full_disk
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MISSPELT = "DURA" + "TON"       # in two parts: no file may have the word
@@ -236,8 +237,7 @@ def test_a_program_that_finds_no_room_can_be_made_again(tmp_path):
     maker = copy_of_the_maker(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     done = subprocess.run([maker, "shout"], capture_output=True, text=True, timeout=60,
-                          env={**CLEAN, "PYTHONDONTWRITEBYTECODE": "1"},
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)))
+                          **full_disk(100, CLEAN))
     assert (done.returncode, done.stderr) == (1, f"tools/new-program: {tmp_path}/app/shout/program.c: File too large\n")
     assert sorted(tmp_path.rglob("*")) == before
     assert subprocess.run([maker, "shout"], capture_output=True, text=True, timeout=60, env=CLEAN).returncode == 0
