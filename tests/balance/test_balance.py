@@ -67,14 +67,14 @@ def test_no_request_fails_while_three_kernels_are_renewed(how):
 
 
 class SlowMachine(http.server.BaseHTTPRequestHandler):
-    """Answers checks at once. Two requests in turn take longer than `timeout connect`."""
+    """Answers checks at once. Three requests in turn take longer than `timeout connect`."""
 
     def do_GET(self):
         self.send_response(200)
         self.end_headers()
 
     def do_POST(self):
-        time.sleep(0.7)
+        time.sleep(0.4)
         self.do_GET()
 
 
@@ -90,8 +90,8 @@ def test_a_request_waits_for_a_place_longer_than_for_a_connection(tmp_path, monk
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = ("127.0.0.1", server.server_port)
         machines = [types.SimpleNamespace(service=address, status=address, agent_port=1)] * 3
-        with balance.balanced(machines, tmp_path), concurrent.futures.ThreadPoolExecutor(9) as pool:
-            assert list(pool.map(ask, range(9))) == [200] * 9
+        with balance.balanced(machines, tmp_path), concurrent.futures.ThreadPoolExecutor(12) as pool:
+            assert list(pool.map(ask, range(12))) == [200] * 12
         server.shutdown()
 
 

@@ -227,6 +227,7 @@ def test_a_name_that_is_none_is_as_a_host_that_cannot_be_had(tmp_path):
 def test_the_status_says_that_an_order_may_be_open_if_the_end_comes_early(tmp_path, reads):
     conf = tmp_path / "trade.conf"
     with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(WAIT_S)
         conf.write_text("orders=127.0.0.1:%d user=TRADER passwd=PEREGRINE" % server.getsockname()[1])
         record = tmp_path / "record"
         record.write_text("".join(OPEN % number for number in range(1000)))     # more than a buffer takes

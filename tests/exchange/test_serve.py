@@ -305,13 +305,14 @@ def test_a_journal_that_finds_no_room_ends_the_exchange(lines, tmp_path):
 def test_an_exchange_needs_no_reader_of_its_output(lines):
     ports = [word for name in ("rerequest", "snapshot", "orders") for word in (f"--{name}", "127.0.0.1:0")]
     with subprocess.Popen([*WORDS, "serve", *lines.words(), *ports], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True) as process:
+                          text=True) as process, contextlib.ExitStack() as stack:
+        stack.callback(process.kill)
         process.stdout.close()
         lines.read(lambda: len(lines.a) > 10)           # the session goes on
         process.terminate()
         lines.read_to_the_end()
         process.terminate()                             # for no time to ask again
-        assert (process.stderr.read(), process.wait(WAIT_S)) == ("", 0)
+        assert (process.communicate(timeout=WAIT_S)[1], process.returncode) == ("", 0)
 
 
 def test_an_interrupted_command_says_so_in_a_line(tmp_path):

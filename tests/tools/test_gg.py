@@ -170,10 +170,10 @@ def test_a_stopped_trader_is_red_on_a_terminal_alone():
         for term, more, shown in (("xterm", {}, red), ("dumb", {}, plain), ("xterm", {"NO_COLOR": "1"}, plain)):
             ours, theirs = pty.openpty()
             subprocess.run(asking, stdout=theirs, stderr=subprocess.DEVNULL, timeout=20,
-                           env={**os.environ, "TERM": term, **more}, check=True)
+                           env={**os.environ, "NO_COLOR": "", "TERM": term, **more}, check=True)
+            os.close(theirs)                # so that the next line ends if nothing was written
             assert os.read(ours, 4096).decode() == shown + "\r\n"
             os.close(ours)
-            os.close(theirs)
         assert gg(*asking[2:]).stdout == plain + "\n"
 
 
@@ -231,7 +231,7 @@ def end_of(process):
 
 
 def begin(port, *words, reads):
-    process = subprocess.Popen([sys.executable, GG, "127.0.0.1", "--port", port, "--timeout", "0.1", "--attempts", "1",
+    process = subprocess.Popen([sys.executable, GG, "127.0.0.1", "--port", port, "--timeout", "1", "--attempts", "1",
                                 *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if not reads:
         process.stdout.close()
