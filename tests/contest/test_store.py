@@ -492,11 +492,10 @@ def test_a_contest_needs_no_reader_of_its_output(path):
 
 
 @pytest.mark.parametrize("words", [("export", "--digits"), ("export", "--table", "burst"), ("replay",)])
-def test_a_full_disk_is_said_in_a_line(path, words):
-    store.create(path, small_plan())
-    play(path, 5)
+def test_a_full_disk_is_said_in_a_line(made, words):
+    play(made, 5)
     with open("/dev/full", "w", encoding="ascii") as full:
-        done = subprocess.run([TOOL, words[0], path, *words[1:]], stdout=full, stderr=subprocess.PIPE, text=True,
+        done = subprocess.run([TOOL, words[0], made, *words[1:]], stdout=full, stderr=subprocess.PIPE, text=True,
                               timeout=PATIENCE_S)
     assert done.returncode == 1
     assert re.fullmatch("(contest export: )?standard output: No space left on device\n", done.stderr), done.stderr
