@@ -188,8 +188,8 @@ static void lease_get(void)
 
 static void lease_renew(uint32_t gateway, uint16_t mtu_bytes)
 {
-    arp_give(ARP_OPERATION_REQUEST, SERVER, ADDRESS,
-             server_mac); /* then the request to the server need not wait for ARP */
+    /* Then the request to the server need not wait for ARP. */
+    arp_give(ARP_OPERATION_REQUEST, SERVER, ADDRESS, server_mac);
     drain();
     now_ns += LEASE_SECONDS / 2 * S;
     net_idle(stack, now_ns);
