@@ -21,9 +21,7 @@ import contextlib
 import json
 import os
 import pathlib
-import platform
 import random
-import re
 import secrets
 import subprocess
 import sys
@@ -31,6 +29,7 @@ import tempfile
 import time
 
 from command_line import add_version, until_enough
+from workshop.measured import commit, processor
 from workshop.vm import linux_guest
 from workshop.vm import machine
 from servers.contest import rounds
@@ -110,17 +109,6 @@ def shoot(wire, count, pauses):
     return delays
 
 
-def cpu_name():
-    text = pathlib.Path("/proc/cpuinfo").read_text()
-    match = re.search(r"model name\s*: (.*)", text)
-    return match[1] if match else platform.machine()
-
-
-def commit():
-    done = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    return done.stdout.strip()
-
-
 def command():
     return " ".join(["tools/wire_probe.py", *sys.argv[1:]])
 
@@ -137,7 +125,7 @@ def rows_of(delays, where):
         ordered = sorted(values)
         rows.append({"name": f"wire/{path_of(name)}/burst-to-post", "unit": "us", "n": len(ordered),
                      "p10": quantile(ordered, 10), "p50": quantile(ordered, 50), "p90": quantile(ordered, 90),
-                     "p99": quantile(ordered, 99), "machine": f"{cpu_name()}, {where[name]}", "commit": commit(),
+                     "p99": quantile(ordered, 99), "machine": f"{processor()}, {where[name]}", "commit": commit(),
                      "command": command()})
     return rows
 
@@ -150,7 +138,7 @@ def probe_devices(names, count, turns, seed):
     print(f"KVM: {finding}; load {load:.2f}", flush=True)
     accelerator = "kvm" if kvm else "tcg"
     rows = vhost.rows_of(vhost.measure(names, -(-count // turns), turns, seed, accelerator),
-                         {"machine": cpu_name(), "load": load, "commit": commit(), "command": command()})
+                         {"machine": processor(), "load": load, "commit": commit(), "command": command()})
     vhost.show(rows)
     return rows
 
@@ -161,7 +149,7 @@ def probe_echoes(names, count):
     kvm, finding = machine.probe_kvm()
     load = os.getloadavg()[0]
     print(f"KVM: {finding}; load {load:.2f}", flush=True)
-    common = {"machine": cpu_name(), "load": load, "commit": commit(), "command": command()}
+    common = {"machine": processor(), "load": load, "commit": commit(), "command": command()}
     rows = []
     with vhost.ahead_of_others():
         for name in names:

@@ -2,21 +2,11 @@
 import json
 import os
 import pathlib
-import platform
-import subprocess
 import time
 
+from workshop.measured import commit, processor
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def machine():
-    return next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
-                platform.processor())
-
-
-def commit():
-    return subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True,
-                          text=True).stdout.strip()
 
 
 def busy_s():
@@ -32,7 +22,7 @@ class Rows:
     `others` of a row is the number of processors that other work kept busy since the row before."""
 
     def __init__(self, out):
-        self.out, self.machine, self.commit, self.rows = out, machine(), commit(), []
+        self.out, self.machine, self.commit, self.rows = out, processor(), commit(), []
         self.since = (time.monotonic(), *busy_s())
         self.others = 0
         self.write()

@@ -11,6 +11,7 @@ import time
 from deploy import control
 from tests.bench import bench_rows
 from tests.soak import faulty_wire
+from workshop.measured import commit
 from workshop.vm import machine, qemu
 
 S_NS = 10**9
@@ -29,7 +30,7 @@ class FaultyRun(abc.ABC):
     def __init__(self, seconds, directory, tools, seed):
         self.seconds, self.directory, self.tools = seconds, pathlib.Path(directory), tools
         self.key = "0x" + secrets.token_hex(32)
-        self.begun, self.commit = time.monotonic(), bench_rows.commit()
+        self.begun, self.commit = time.monotonic(), commit()
         self.samples, self.problems = [], []
         self.wire = tools.enter_context(faulty_wire.Wire(
             directory, machine.TAP, bytes.fromhex(machine.MAC.replace(":", "")), seed))

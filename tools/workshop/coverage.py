@@ -9,12 +9,12 @@ import collections
 import json
 import os
 import pathlib
-import platform
 import shutil
 import subprocess
 import sys
 
 from command_line import add_version, until_enough
+from workshop import measured
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TREE = "build/coverage"
@@ -83,10 +83,7 @@ def percent(part, whole):
 
 
 def write(table):
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
-    models = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
-    more = {"p99": None, "machine": (models or [platform.processor()])[0], "commit": commit.stdout.strip(),
-            "command": "make coverage"}
+    more = {"p99": None, "machine": measured.processor(), "commit": measured.commit(), "command": "make coverage"}
     rows = []
     for folder, (lines, reached, branches, taken) in table.items():
         for kind, part, whole in (("lines", reached, lines), ("branches", taken, branches)):
