@@ -39,8 +39,9 @@ enum {
     FLIGHTS_MAX = 1024,
     TRADES_KEPT = 16,
 };
-#define SLICE_NS   (5 * NS_PER_MS)
-#define TIMEOUT_NS (300 * NS_PER_MS)
+#define SLICE_NS    (5 * NS_PER_MS)
+#define TIMEOUT_NS  (300 * NS_PER_MS)
+#define DELIVERY_NS 1000 /* from a delivery to the program's next turn */
 static const char *const names[SYMBOLS] = { "AAAA", "BB", "CCC" };
 
 /* The events that the days must have had. */
@@ -51,7 +52,8 @@ static const char *const names[SYMBOLS] = { "AAAA", "BB", "CCC" };
     X(cancel_pending) X(broken) X(corrected) X(halted) X(halted_by_operation) X(resumed) X(crossed) X(closed)          \
     X(print_broken) X(lost_by_both) X(rerequested) X(snapshot) X(snapshot_cut) X(contradicted) X(contradicted_all)     \
     X(healed) X(silent) X(paused) X(cut) X(cut_request) X(restarted) X(replayed) X(stopped) X(started) X(lied)         \
-    X(ended) X(next_day) X(entered_next_day) X(began_beyond) X(began_short) X(rehearsed) X(sold_short)
+    X(ended) X(next_day) X(entered_next_day) X(began_beyond) X(began_short) X(rehearsed) X(sold_short)                 \
+    X(rejected_in_second)
 /* clang-format on */
 #define EVENT_NAME(name) SEEN_##name,
 #define EVENT_TEXT(name) #name,
@@ -269,6 +271,9 @@ static struct {
     uint32_t left_count;
     uint64_t replaced_ns[SYMBOLS][OWN_MAX];
     uint32_t replaced_count[SYMBOLS];
+    uint64_t rejected_ns[OWN_MAX]; /* since the latest start */
+    uint32_t rejected_count;
+    uint64_t caught_up_ns; /* until then a datagram may be as old as a pause */
 } run;
 
 static int64_t sign_of(enum book_side side) { return side == BOOK_BUY ? 1 : -1; }
@@ -279,6 +284,18 @@ static void respond(uint32_t bytes, const uint8_t *m)
     struct response *r = &responses[response_count++];
     *r = (struct response){ .bytes = (uint8_t)bytes };
     memcpy(r->data, m, bytes);
+}
+
+/* Notes a rejection. Too many in a row, or within a second, stop the program. */
+static void note_rejection(void)
+{
+    uint32_t in_second = 0;
+    run.rejects++;
+    run.rejected_ns[run.rejected_count++] = now_ns;
+    for (uint32_t i = 0; i < run.rejected_count; i++)
+        in_second += now_ns - run.rejected_ns[i] < NS_PER_S;
+    run.stopped |= max_u32(run.rejects, in_second) >= day.rejects_max;
+    seen[SEEN_rejected_in_second] += run.rejects < day.rejects_max && in_second >= day.rejects_max;
 }
 
 /* Notes a response in what the program knows. */
@@ -341,17 +358,15 @@ static void know(const struct response *r)
     case 'J':
         if (o->state == SENT) {
             o->state = DONE;
-            run.rejects++;
+            note_rejection();
         } else if (o->original != 0 && known.orders[o->original].next == reference) {
             known.orders[o->original].next = 0;
-            run.rejects++;
+            note_rejection();
         }
         break;
     default:
         break;
     }
-    if (run.rejects >= day.rejects_max)
-        run.stopped = true;
 }
 
 /* ---- the judge ---- */
@@ -385,6 +400,7 @@ static void judge(uint32_t symbol, enum book_side side, uint8_t letter, uint32_t
     RULE(session.logged_in && session.ready && delivered_count >= session.at_login);
     RULE(feed_is_whole() && !session_over);
     RULE(now_ns - heard_ns < TIMEOUT_NS + SLICE_NS + NS_PER_MS);
+    RULE(heard_ns + DELIVERY_NS > run.caught_up_ns);
     RULE(trades(&reported, symbol));
     RULE(reported.doubted[symbol] == 0 && reported.doubted[SYMBOLS] == 0);
     RULE(reference == run.left + 1 && reference > account.arrived && reference <= day.day_orders);
@@ -1163,7 +1179,7 @@ static void step_slice(uint64_t ns)
 {
     turn(ns);
     while (serve_orders() || serve_feed() || (day.has_snapshot && serve_snapshot())) {
-        turn(1000);
+        turn(DELIVERY_NS);
         answer_requests();
     }
     answer_requests();
@@ -1191,6 +1207,7 @@ static void step(void)
         pass(TIMEOUT_NS + 50 * NS_PER_MS, true);
     } else if (dice == 991) {
         seen[SEEN_paused]++;
+        run.caught_up_ns = now_ns + TIMEOUT_NS + NS_PER_MS + 100 * NS_PER_MS;
         step_slice(TIMEOUT_NS + NS_PER_MS);
     } else if ((dice == 992 || (request_count > 0 && chance(4))) && session.logged_in) {
         seen[SEEN_cut]++;
@@ -1207,7 +1224,7 @@ static void step(void)
     } else if (dice >= 995 && run.stopped && trade_set(text_of("start")) == NULL) {
         seen[SEEN_started]++;
         run.stopped = false;
-        run.rejects = 0;
+        run.rejects = run.rejected_count = 0;
     }
     const uint32_t kind = (uint32_t)random_below(100);
     pass(kind < 70   ? random_below(2 * NS_PER_MS)
