@@ -100,11 +100,6 @@ enum {
 };
 enum { GVE_RX_IPV6 = 0x0100 };
 
-enum {
-    GVE_DQO_IRQ_CLEAR_PENDING = 0x02,
-    GVE_DQO_IRQ_KEEP_INTERVAL = 0x18, /* else the interval from bit 5 on, in units of 2 us */
-};
-
 struct gve_dqo_tx_segmentation {
     uint32_t payload_bytes; /* 24 bits */
     uint16_t mss;           /* 14 bits */
