@@ -213,12 +213,15 @@ static uint64_t *measure(uint64_t (*row)(const uint8_t *frame), const uint8_t *f
 int main(int argc, char **argv)
 {
     uint8_t frame[FRAME_BYTES];
-    const size_t samples = argc == 5 ? strtoull(argv[4], NULL, 10) / EVENTS : 0;
+    const char *const name = argc == 5 ? argv[1] : "";
+    uint64_t (*const row)(const uint8_t *) = strcmp(name, "receive") == 0 ? receive
+                                             : strcmp(name, "send") == 0  ? send
+                                                                          : NULL;
+    const size_t samples = row != NULL ? strtoull(argv[4], NULL, 10) / EVENTS : 0;
     if (samples == 0) {
         fprintf(stderr, "bench_card receive|send virtio|gqi-lists|gqi-raw|dqo-raw warm|count N\n");
         return 2;
     }
-    uint64_t (*const row)(const uint8_t *frame) = strcmp(argv[1], "receive") == 0 ? receive : send;
     platform_init();
     tcp_frame(frame);
     start(argv[2]);
@@ -232,7 +235,7 @@ int main(int argc, char **argv)
         return 0;
     }
     const double ns = 1e6 / (double)platform_tsc_khz() / EVENTS, reading = (double)measure(NULL, NULL, 500)[250];
-    printf("%s %.2f %.2f %zu %d\n", argv[1], ((double)sums[samples / 2] - reading) * ns,
+    printf("%s %.2f %.2f %zu %d\n", name, ((double)sums[samples / 2] - reading) * ns,
            ((double)sums[samples * 99 / 100] - reading) * ns, samples, EVENTS);
     printf("clock 0 %.2f\n", reading * ns);
     return 0;
