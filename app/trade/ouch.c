@@ -125,7 +125,7 @@ void ouch_keep(struct ouch_order *o)
 {
     ASSERT(o->next_reference != 0);
     o->next_reference = o->next_shares = o->next_price = 0;
-    o->cancelling = false; /* only the replacement's cancellation was asked for */
+    o->cancelling = o->cancel_rejected = false; /* only the replacement's cancellation was asked for */
     if (ouch_is_live(o))
         o->state = OUCH_OPEN;
 }

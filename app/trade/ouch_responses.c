@@ -270,14 +270,15 @@ static int take_rejected(const void *response)
     return o->symbol;
 }
 
-/* Takes the rejection of a cancellation: the order stays. */
+/* Takes the rejection of a cancellation: the order stays. The cancellation may be one of an earlier connection or run,
+ * which nobody waits for. */
 static int take_cancel_rejected(const void *response)
 {
     struct ouch_order *o = ouch_order_of(reference_of(response));
     if (o == NULL)
         return ouch_doubt(&ouch_counters.drop_unknown_reference, "a cancellation is rejected that was never sent");
     ouch_counters.cancel_rejected++;
-    o->cancel_rejected = true;
+    o->cancel_rejected = o->cancelling;
     return o->symbol;
 }
 

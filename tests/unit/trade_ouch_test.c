@@ -202,7 +202,10 @@ TEST(cancellation_may_be_pending_or_rejected)
     take(ouch_accepted(m, 1, 'S', 100, "AAAA", PRICE, 'L'));
     assert_int_equal(ouch_next_live(&at)->reference, 1);
     assert_null(ouch_next_live(&at));
+    take(ouch_response(m, 'I', 1, 13)); /* to a cancellation of an earlier connection, or of an earlier run */
+    assert_int_equal(ouch_cancel_waits_since_ns(), UINT64_MAX);
     ouch_cancelled(1, NS_PER_S);
+    assert_int_equal(ouch_cancel_waits_since_ns(), NS_PER_S);
     at = 0;
     assert_null(ouch_next_live(&at));
     take(ouch_response(m, 'P', 1, 13));
@@ -211,6 +214,11 @@ TEST(cancellation_may_be_pending_or_rejected)
     assert_true(ouch_symbol(AAAA)->own[BOOK_SELL].cancelling); /* until the next retry */
     ouch_retry_cancels();
     assert_false(ouch_symbol(AAAA)->own[BOOK_SELL].cancelling);
+    ouch_replaced(1, 90, PRICE);
+    ouch_cancelled(1, NS_PER_S);
+    take(ouch_response(m, 'I', 2, 13));
+    take(ouch_response(m, 'J', 2, 29));
+    assert_int_equal(ouch_cancel_waits_since_ns(), UINT64_MAX); /* the original stays, and nobody asked about it */
     ouch_cancelled(1, NS_PER_S);
     take(ouch_decrement(m, 1, 100));
     assert_symbol(AAAA, 0, 0, 0);

@@ -1057,6 +1057,7 @@ TEST(second_host_is_asked_to_cancel_what_the_first_does_not)
         log_in("S1", 2);
         assert_int_equal(fake.connections[orders].address, EXCHANGE + 1);
         assert_memory_equal(fake.connections[orders].sent + 3, "USER  PW        S1                           3", 46);
+        respond(ouch_response(m, 'I', 1, 13)); /* the first host's last word */
         pass(OUCH_QUIET_NS + 5 * NS_PER_MS);
         assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
         assert_in_range(now_ns - since_ns, 0, (row > 0) * NS_PER_S + 200 * NS_PER_MS);
