@@ -649,6 +649,24 @@ TEST(clients_that_acknowledge_nothing_do_not_take_all_buffers)
         assert_true(fake.connections[silent[i]].aborted_by_us || fake.connections[silent[i]].closed_by_us);
 }
 
+/* When all messages are out, the only reader that waits for one may be the one that is cut off. */
+TEST(the_only_reader_that_stalls_may_be_cut_off)
+{
+    int slow = opened();
+    fake.connections[slow].window_bytes = 0;
+    ask(slow, request);
+    wait(2 * NS_PER_S);
+    for (int i = 0; i < 8; i++) {
+        int id = opened();
+        for (int k = 0; k < 24; k++)
+            fake_text(id, request);
+        turn();
+    }
+    wait(100 * NS_PER_MS);
+    assert_true(fake.connections[slow].aborted_by_us);
+    assert_int_equal(counter("digest.evicted"), 1);
+}
+
 /* Above 100 readers that take nothing, the one that has stalled the longest goes. */
 TEST(a_hundred_readers_may_stall)
 {
