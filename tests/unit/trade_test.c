@@ -1447,6 +1447,19 @@ TEST(snapshot_that_the_feed_does_not_reach_heals_no_book)
 }
 
 /* A message of which nobody can say whose it is: any book may be wrong. */
+/* A server that stands for the one before has fewer messages, and no snapshot says where to go on. */
+TEST(feed_that_goes_back_is_not_traded_on)
+{
+    trade_settings.snapshot.address = 0;
+    for (int i = 0; i < 5; i++) {
+        send_feed(5001, MOLD_TEST_SESSION, 2, 0);
+        pass(NS_PER_S);
+    }
+    assert_true(mold_is_lost() && trade.switches.stuck);
+    trigger(10);
+    assert_int_equal(counter("trade.orders"), 0);
+}
+
 TEST(contradiction_of_all_books_is_healed_by_a_snapshot)
 {
     uint64_t at = log_end();
