@@ -22,9 +22,10 @@
 #include "tests/lib/trade_messages.h"
 
 enum { EXCHANGE = 0x0a000202, SNAPSHOT = 5004, ORDERS = 5005, REREQUEST_PORT = 26410, LOCATE = 7, EVENTS_MAX = 300 };
-static const char words[] = "feed.a=0.0.0.0:5001 feed.b=0.0.0.0:5002 rerequest=10.0.2.2:5003 snapshot=10.0.2.2:5004 "
+static const char words[] = "feed.a=0.0.0.0:5001 feed.b=0.0.0.0:5002 rerequest=10.0.2.2:5003 "
                             "orders=10.0.2.2:5005 user=USER passwd=PW symbols=AAAA,BB orders.max=1024 strategy=join "
-                            "risk.short=on risk.collar=20 risk.position=300 risk.rate=1000";
+                            "risk.short=on risk.collar=20 risk.position=300 risk.rate=1000 ";
+static const char *const hosts[] = { "snapshot=10.0.2.2:5004", "orders.b=10.0.2.3:5005" }; /* by the input's length */
 
 static uint64_t now_ns, sequence;
 static int orders; /* the connection whose bytes are watched */
@@ -85,7 +86,7 @@ static void packet_to(int id, char type, const void *body, uint32_t bytes)
 }
 
 /* Brings the session of the orders up, and the market to where orders leave. */
-static void begin(void)
+static void begin(const char *host)
 {
     static struct settings settings;
     struct program_machine machine = { .tsc_khz = 1000000, .now_ns = clock_now };
@@ -93,6 +94,7 @@ static void begin(void)
     random_secret(1, machine.secret, sizeof machine.secret);
     service_settings_begin(&settings, "trade", &trade_settings_table, NULL);
     settings_add(&settings, "fuzz", words, sizeof words - 1);
+    settings_add(&settings, "host", host, strlen(host));
     ASSERT(settings_finish(&settings));
     fake_reset();
     fake.rehearses = true;
@@ -179,7 +181,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_datagram event;
-    begin();
+    begin(hosts[size % ARRAY_COUNT(hosts)]);
     for (int i = 0; i < EVENTS_MAX && fuzz_datagram_take(&event, &data, &size); i++) {
         act(event.flags, event.data, event.bytes);
         free(event.data);
