@@ -14,7 +14,7 @@ ROW = {"name": "net/own/burst-to-post", "unit": "ns", "n": 100, "p50": 24.04, "p
 @pytest.fixture
 def tree(tmp_path):
     """Makes a tree with the quoting pages of this one, and no figures yet."""
-    for name in ("docs", "bench", "app/trade"):
+    for name in ("docs", "bench", "app/trade", "tests/gve"):
         (tmp_path / name).mkdir(parents=True)
     for name in report.QUOTED:
         (tmp_path / name).write_text((ROOT / name).read_text())

@@ -159,7 +159,11 @@ TRADE = Table(("own stack", "lwIP"), (
     ("`trade-bulk warm`: a message of 40 full datagrams", "ns", *net("trade-bulk")),
     ("`trade-rate`: 64 symbols, 10^5 messages a second: a datagram to the book", "ns", *net("trade-rate")),
     ("datagrams lost of these", "", *net("trade-rate/lost"))))
-QUOTED = {"README.md": ("first-screen", FIRST_SCREEN), "app/trade/README.md": ("trade", TRADE)}
+CARDS = {"virtio": "virtio-net", "gqi-lists": "gVNIC, GQI, page lists", "gqi-raw": "GQI, raw", "dqo-raw": "DQO, raw"}
+CARD = Table(tuple(CARDS.values()), tuple((label, "ns", *(f"net/{card}/{row}" for card in CARDS)) for label, row in (
+    ("a frame in the ring to the stack", "receive"), ("a frame from the stack to the ring", "send"))))
+QUOTED = {"README.md": ("first-screen", FIRST_SCREEN), "app/trade/README.md": ("trade", TRADE),
+          "tests/gve/README.md": ("cards", CARD)}
 
 
 # ---- questions ----
