@@ -66,6 +66,7 @@ extern struct trade {
     uint64_t names[BOOK_SYMBOL_COUNT_MAX]; /* the symbols, as they stand in messages */
     struct link orders, snapshot;
     uint64_t snapshot_due_ns, snapshot_wait_s; /* the next load, and the time from it to the one after */
+    uint64_t snapshot_moved_ns;                /* when the load began, or its latest message came */
     bool doubted;                              /* all books are rebuilt because a message contradicted them */
     uint8_t session[MOLD_SESSION_BYTES];       /* the feed's, as it was said */
     bool renews;                               /* the books are emptied for a new session of the feed */

@@ -126,6 +126,7 @@ void snapshot_take(uint64_t now_ns)
         }
         if (event != SOUP_MESSAGE || !trade.snapshot.wanted)
             continue;
+        trade.snapshot_moved_ns = now_ns;
         if (message.count > 0 && message.data[0] == 'G')
             done(message, now_ns);
         else if (trade.heals)
@@ -188,6 +189,11 @@ void snapshot_poll(uint64_t now_ns)
     ASSERT(trade.heals || !link->wanted || mold_is_lost());
     if (link->wanted && link->connection < 0 && link->since_ns != 0)
         link->wanted = false; /* the connection broke: what it brought is not whole */
+    if (link->wanted && now_ns - trade.snapshot_moved_ns >= SOUP_SILENCE_NS) { /* heartbeats alone are no progress */
+        snapshot_drop("its server sends no more messages");
+        link->wanted = false;
+        link_leave(link, "sends no more messages", now_ns);
+    }
     if (trade.heals && kept.full && !link->wanted && !mold_is_lost())
         snapshot_drop("more messages have come since it was asked for than are kept");
     if (trade.heals && (mold_is_lost() || (kept.full && !link->wanted)))
@@ -213,4 +219,5 @@ void snapshot_poll(uint64_t now_ns)
     soup_forget(&link->soup);
     link->wanted = true;
     link->since_ns = 0;
+    trade.snapshot_moved_ns = now_ns;
 }

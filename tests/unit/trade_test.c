@@ -1500,6 +1500,23 @@ TEST(snapshots_that_do_not_help_are_loaded_ever_more_rarely)
     assert_true(loads >= 5 && loads <= 12); /* after 1, 2, 4 ... and then each 64 s */
 }
 
+/* The server of the snapshot hangs, and the heartbeats go on. */
+TEST(snapshot_that_does_not_end_is_loaded_again)
+{
+    feed(itch_reduce(m, ITCH_DELETE, LOCATE, 999, 0));
+    int id = await_snapshot();
+    for (int i = 0; i < 15; i++) {
+        assert_false(fake.connections[id].aborted_by_us);
+        fake_data(id, packet, soup_packet(packet, 'H', NULL, 0));
+        fake_data(orders, packet, soup_packet(packet, 'H', NULL, 0));
+        send_feed(5001, MOLD_TEST_SESSION, sequence, 0);
+        pass(NS_PER_S + NS_PER_MS);
+    }
+    assert_true(fake.connections[id].aborted_by_us && counter("trade.drop_snapshot") == 1);
+    end_snapshot_at(await_snapshot(), sequence);
+    assert_true(book_is_whole());
+}
+
 static void end_snapshot(int id, const char *digits)
 {
     m[0] = 'G';
