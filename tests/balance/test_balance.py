@@ -1,6 +1,7 @@
 """docs/balance.md: no request fails while one machine ends with GG, one is killed, and one is frozen for 5 s. Machines
 of unequal speed say how much they can take."""
 import concurrent.futures
+import contextlib
 import http.server
 import json
 import pathlib
@@ -86,13 +87,13 @@ def test_a_request_waits_for_a_place_longer_than_for_a_connection(tmp_path, monk
     def ask(_):
         with urllib.request.urlopen(f"http://127.0.0.1:{front}/", b"", timeout=PATIENCE_S) as response:
             return response.status
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), SlowMachine) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), SlowMachine) as server, contextlib.ExitStack() as stack:
         threading.Thread(target=server.serve_forever, daemon=True).start()
+        stack.callback(server.shutdown)
         address = ("127.0.0.1", server.server_port)
         machines = [types.SimpleNamespace(service=address, status=address, agent_port=1)] * 3
         with balance.balanced(machines, tmp_path), concurrent.futures.ThreadPoolExecutor(12) as pool:
             assert list(pool.map(ask, range(12))) == [200] * 12
-        server.shutdown()
 
 
 class FakeBalancer(socketserver.ThreadingUnixStreamServer):
@@ -123,12 +124,12 @@ def test_playbook_takes_no_machine_out_before_the_last_one_is_up(tmp_path):
         pytest.skip("wants ansible-core of the distribution, and a network")
     (tmp_path / "peregrine").symlink_to("/bin/true")
     with FakeBalancer(tmp_path / "stats") as fake, \
-            http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as page:
+            http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as page, \
+            contextlib.ExitStack() as stack:
         for server in (fake, page):
             threading.Thread(target=server.serve_forever, daemon=True).start()
+            stack.callback(server.shutdown)
         roll.roll_by_ansible(tmp_path, f"http://127.0.0.1:{page.server_port}/")
-        for server in (fake, page):
-            server.shutdown()
     assert fake.orders == [(name, state, True) for name in "abc" for state in ("drain", "ready")]
 
 

@@ -186,7 +186,7 @@ def test_a_text_of_any_letters_is_sent_as_it_stands():
     (("udp", "127.0.0.1:9", "--payload", r"\x"), 2, r"--payload '\x': "),
     (("udp", "127.0.0.1:9", "--payload", r"a\u20ac"), 2, r"--payload 'a\u20ac': "),
     (("udp", "127.0.0.1:9", "--payload", "random:65508"), 2, "has 65507 bytes at most"),
-    (("udp", "127.0.0.1:9", "--payload", "@/dev/zero"), 2, "has 65507 bytes at most"),
+    (("udp", "127.0.0.1:9", "--payload", "@/dev/zero"), 2, "'@/dev/zero': a datagram has 65507 bytes at most"),
     (("http", "127.0.0.1:9", "--path", "/a b"), 2, "--path '/a b'"),
     (("http", "127.0.0.1:9", "--path", ""), 2, "--path ''"),
     (("http", "127.0.0.1:9", "--path", "/\r\nx: y"), 2, "--path '/"),

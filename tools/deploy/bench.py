@@ -48,7 +48,7 @@ def request_of(options):
         if not payload:
             raise ValueError("--payload: an empty request has no answer")
         if options.protocol == "udp" and len(payload) > DATAGRAM_BYTES_MAX:
-            raise ValueError(f"--payload: a datagram has {DATAGRAM_BYTES_MAX} bytes at most, and this {len(payload)}")
+            raise ValueError(f"--payload '{word:.60}': a datagram has {DATAGRAM_BYTES_MAX} bytes at most")
         return payload, number_bytes
     method = options.method if options.method is not None else "POST" if payload else "GET"
     if not re.fullmatch(r"[!#-'*+.^-z|~0-9A-Z-]+", method):         # RFC 9110 §5.6.2
