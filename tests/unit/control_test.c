@@ -5,7 +5,6 @@
 #include "base/hmac.h"
 #include "base/log.h"
 #include "base/siphash.h"
-#include "base/trace.h"
 #include "net/capture/pcapng.h"
 #include "tests/lib/fake_capture.h"
 #include "tests/lib/fake_transport.h"
@@ -141,10 +140,8 @@ TEST(the_statistics_are_sent_to_the_owner_of_the_key)
     assert_int_equal(fake.datagrams[0].bytes, 56);
     assert_memory_equal(fake.datagrams[0].data + 8, nonce, 16);
     now += 500 * MS;
-    trace.work = 0;
     deliver_command(1);
     pass(20);
-    assert_int_equal(trace.work, BIT(TRACE_WORK_CONTROL));
     const char *text = reply_text(1, 1);
     assert_memory_equal(text, "control.hellos 1\ncontrol.commands_status 1\n", 43);
     assert_non_null(strstr(text, "control.send_failed 0\n"));
@@ -473,12 +470,9 @@ TEST(gg_is_obeyed_even_if_its_answer_cannot_be_sent)
     hello();
     assert_int_equal(control_counters.send_failed, 1);
     deliver(command, 96);
-    uint64_t until = now + 1000 * MS;
     assert_int_equal(control_next_deadline_ns(now), now);
-    pass(20);
-    assert_int_equal(control_next_deadline_ns(until), until);
-    assert_in_range(control_next_deadline_ns(now) - now, 1, MS); /* the reply is tried each millisecond */
-    pass(979);
+    pass(999);
+    assert_in_range(control_next_deadline_ns(now) - now, 0, MS - 1); /* the reply is tried each millisecond */
     assert_in_range(control_counters.send_failed, 990, 1001);
     assert_false(control_gg_done());
     pass(2);

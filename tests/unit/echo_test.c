@@ -91,6 +91,10 @@ TEST(idle_network_whose_gateway_answers_is_no_reason_to_end)
     assert_int_equal(program.turn(now_ns), PROGRAM_ON);
     fake.neighbour = false; /* nobody is left to ask */
     assert_int_equal(until_lost(200 * NS_PER_S), 200 * NS_PER_S);
+    fake.asked_count = 0;
+    service_settings.net_timeout_ns = 0; /* never */
+    wait(NS_PER_S);
+    assert_int_equal(fake.asked_count, 0);
 }
 
 TEST(silence_does_not_count_while_the_machine_stands_still)

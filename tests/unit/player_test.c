@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "app/player/answer_set.h"
+#include "app/player/circuit_breaker.h"
 #include "app/player/input_stream.h"
 #include "app/player/player.h"
 #include "app/player/send_queue.h"
@@ -179,6 +180,15 @@ static struct histogram way(const char *wanted)
     return histogram;
 }
 
+static unsigned lines_logged(uint64_t position, const char *text)
+{
+    char line[LOG_LINE_BYTES_MAX];
+    unsigned count = 0;
+    while (log_read(&position, line))
+        count += strstr(line, text) != NULL;
+    return count;
+}
+
 /* The stream. */
 
 TEST(both_connections_are_made_and_the_request_is_sent_at_once)
@@ -339,11 +349,11 @@ TEST(a_silent_feed_is_left_after_its_timeout)
 {
     play("n=6 m=823 feed.timeout=2");
     digits("8");
-    pass(2 * S - 10 * MS);
+    pass(2 * S - MS);
     assert_int_equal(fake.connect_count, 2);
-    pass(20 * MS);
+    pass(MS);
     assert_int_equal(input_stream_counters.silent, 1);
-    assert_int_equal(fake.connect_count, 3);
+    turn(MS);
     up(feed_id());
     say(feed_id(), OK_200 "\r\n23");
     assert_string_equal(answers_sent(submit_id()), ""); /* digits are missing in between */
@@ -418,7 +428,7 @@ TEST(responses_are_counted_by_result_wherever_they_are_cut)
 TEST(points_of_two_digits_are_counted_whole)
 {
     static const char responses[] = OK_200 "Content-Length: 4\r\n\r\n+16\n" PLUS_8 OK_200
-                                           "Content-Length: 3\r\n\r\n+x\n" OK_200 "Content-Length: 1\r\n\r\n+";
+                                           "Content-Length: 1\r\n\r\n+" OK_200 "Content-Length: 3\r\n\r\n+x\n";
     for (size_t cut = 0; cut <= strlen(responses); cut++) {
         play("n=1 m=1");
         digits("1234");
@@ -482,9 +492,9 @@ TEST(a_refusal_for_now_is_answered_by_the_same_post_after_the_time_asked_for)
         turn(MS);
         say(submit_id(), response);
         bool again = refusals[i].wait_ns != UINT64_MAX;
-        pass(again ? refusals[i].wait_ns - 10 * MS : 3 * S);
+        pass(again ? refusals[i].wait_ns - MS : 3 * S);
         assert_string_equal(answers_sent(submit_id()), "823 ");
-        pass(again ? 20 * MS : 3 * S);
+        pass(again ? MS : 3 * S);
         assert_string_equal(answers_sent(submit_id()), again ? "823 823 " : "823 ");
         assert_int_equal(submit_counters.posts_again, again);
         assert_int_equal(send_queue_waiting_count(), 0);
@@ -497,6 +507,7 @@ TEST(a_refusal_for_now_is_answered_by_the_same_post_after_the_time_asked_for)
  * seconds; later ones go on. */
 TEST(a_server_that_refuses_for_now_gets_all_answers_again_until_they_expire)
 {
+    uint64_t from = log_end();
     play("n=6 m=823");
     digits("823");
     ack_all(submit_id());
@@ -512,6 +523,7 @@ TEST(a_server_that_refuses_for_now_gets_all_answers_again_until_they_expire)
         pass(S + 10 * MS);
     }
     assert_int_equal(submit_counters.dropped_expired, 2);
+    assert_int_equal(lines_logged(from, "submit: HTTP status "), 5);
     assert_int_equal(send_queue_waiting_count() + send_queue_unanswered_count(), 0);
     digits("92469");
     assert_non_null(strstr(answers_sent(submit_id()), "2469 "));
@@ -544,9 +556,9 @@ TEST(an_answer_not_sent_in_five_seconds_is_dropped)
     pass(3 * S);
     digits("1646");
     assert_int_equal(send_queue_waiting_count(), 2);
-    pass(2 * S - 100 * MS);
+    pass(2 * S);
     assert_int_equal(submit_counters.dropped_expired, 0);
-    pass(200 * MS);
+    pass(MS);
     assert_int_equal(submit_counters.dropped_expired, 1);
     assert_int_equal(send_queue_waiting_count(), 1);
     fake.refuse_connect = false;
@@ -729,7 +741,7 @@ TEST(a_peer_that_ended_has_time_to_acknowledge)
         else if (variant == 1)
             ack_all(old); /* the peer has received the answer */
         else
-            pass(300 * MS); /* the peer is silent */
+            pass(SUBMIT_DOUBT_NS); /* the peer is silent */
         turn(0);
         assert_string_equal(answers_sent_anew(), variant == 0 ? "823 1646 " : "1646 ");
         assert_int_equal(submit_counters.unanswered, variant == 0 ? 0 : 1);
@@ -741,10 +753,11 @@ TEST(a_server_that_never_responds_is_left_after_five_seconds)
     play("n=6 m=823 feed.timeout=0");
     digits("823");
     ack_all(submit_id());
-    pass(5 * S - 10 * MS);
+    pass(5 * S);
     assert_int_equal(fake.connect_count, 2);
-    pass(20 * MS);
+    pass(MS);
     assert_int_equal(fake.close_count, 1);
+    turn(MS);
     up(submit_id());
     turn(0);
     assert_string_equal(answers_sent(submit_id()), "");
@@ -803,8 +816,7 @@ TEST(retries_begin_at_once_and_slow_down_to_one_a_second)
 
 TEST(a_server_that_accepts_and_closes_is_not_hammered)
 {
-    char line[LOG_LINE_BYTES_MAX];
-    uint64_t lines = 0, more = 0, from = log_end();
+    uint64_t from = log_end();
     start_with("n=6 m=823 net.timeout=0 server.timeout=0");
     for (int i = 0; i < 10000; i++) {
         turn(MS);
@@ -816,13 +828,8 @@ TEST(a_server_that_accepts_and_closes_is_not_hammered)
         }
     }
     assert_in_range(input_stream_counters.digits, 100, 1000); /* 10 s: 10 ms apart, a turn or two each */
-    while (log_read(&from, line)) {
-        const char *at = strstr(line, "input stream 1 10.0.2.2:10001: reset, retrying");
-        lines += at != NULL;
-        more += at && strchr(at, '(') ? strtoull(strchr(at, '(') + 1, NULL, 10) : 0;
-    }
-    assert_int_equal(lines, 10); /* one a second, with the number of those in between */
-    assert_in_range(session_counters.lost_reset - lines - more, 1, 100);
+    assert_int_equal(lines_logged(from, "input stream 1 10.0.2.2:10001: reset, retrying\n"), 1);
+    assert_int_equal(lines_logged(from, "10001: reset, retrying (90 times more since this was last said)\n"), 8);
 }
 
 TEST(a_connection_request_without_answer_is_given_up_after_three_seconds)
@@ -830,11 +837,12 @@ TEST(a_connection_request_without_answer_is_given_up_after_three_seconds)
     start_with("n=6 m=823");
     turn(0);
     int old = feed_id();
-    pass(3 * S - 10 * MS);
+    pass(3 * S - MS);
     assert_int_equal(feed_id(), old);
     assert_false(fake.connections[old].aborted_by_us);
-    pass(20 * MS);
+    pass(MS);
     assert_int_equal(session_counters.left, 2);
+    turn(MS);
     assert_int_not_equal(feed_id(), -1);
 }
 
@@ -846,15 +854,6 @@ static unsigned held(void)
     unsigned count = 0;
     for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++)
         count += fake.connections[id].used;
-    return count;
-}
-
-static unsigned lines_logged(uint64_t position, const char *text)
-{
-    char line[LOG_LINE_BYTES_MAX];
-    unsigned count = 0;
-    while (log_read(&position, line))
-        count += strstr(line, text) != NULL;
     return count;
 }
 
@@ -994,7 +993,7 @@ TEST(a_server_that_is_slow_for_ever_does_not_keep_the_send_queue_full)
 TEST(a_submit_server_that_takes_no_answer_is_lost)
 {
     uint64_t from = log_end();
-    play("n=9 m=823 early=off submit.timeout=20 server.timeout=60 breaker=0");
+    play("n=9 m=823 early=off submit.timeout=20 server.timeout=60.5 breaker=0");
     fake.linger = true;
     uint64_t begin = now, lost_ns = 0;
     enum program_verdict verdict = PROGRAM_ON;
@@ -1013,7 +1012,8 @@ TEST(a_submit_server_that_takes_no_answer_is_lost)
     }
     assert_in_range(lost_ns, 20 * S, 32 * S); /* the first answer fails after 5 s, others each 5 s */
     assert_int_equal(verdict, PROGRAM_SERVER_LOST);
-    assert_in_range(now - begin, 60 * S, 72 * S);
+    assert_int_equal(submit_lost_for_ns(), 60 * S + S / 2);
+    assert_int_equal(now - begin, 65 * S + 510 * MS); /* the first answer failed after 5 s */
     assert_int_equal(submit_counters.lost, 1);
     assert_int_equal(lines_logged(from, "the server is lost"), 1);
     assert_true(fake.connect_count >= 10);
@@ -1118,8 +1118,8 @@ TEST(too_many_refused_results_open_the_breaker)
     assert_int_equal(submit_counters.posts, posts);
     assert_int_equal(counter("player.matcher_digits"), searched); /* nothing would come of it */
     assert_int_equal(counter("player.digits_dropped_breaker"), dropped + 11);
-    assert_int_equal(turn(S / 2), PROGRAM_ON);
-    assert_int_equal(turn(3 * S), PROGRAM_STOPPED);
+    assert_int_equal(turn(circuit_breaker_opened_ns() + 3 * S - MS - now), PROGRAM_ON);
+    assert_int_equal(turn(MS), PROGRAM_STOPPED);
     assert_string_equal(service_verdict_name(PROGRAM_STOPPED), "submit breaker");
 }
 
@@ -1223,27 +1223,23 @@ TEST(a_modulus_of_at_most_n_is_not_added)
 {
     static const struct {
         const char *word, *reply;
-        uint32_t n;
     } rows[] = {
-        { "m+=1", "m+=1: a modulus of at most n=256 has more than one answer for each digit", 256 },
-        { "m+=256", "m+=256: a modulus of at most n=256 has more than one answer for each digit", 256 },
-        { "m+=1000", "m+=1000: a modulus of at most n=1000 has", 1000 },
-        { "m+=x", "m+=: expected a decimal number", 256 },
-        { "n=3", "the setting that can be changed while the player runs is m+=NUMBER", 256 },
-        { "m+=%0156d", "m+=: a modulus has at most 512 bits", 256 },
-        { "m+=%0155d", "not a number of 1..2^512-1 without leading zeros", 256 },
-        { "m+=257", "player.moduli_pending 1\n", 256 },
+        { "m+=1", "m+=1: a modulus of at most n=1000 has more than one answer for each digit" },
+        { "m+=1000", "m+=1000: a modulus of at most n=1000 has more than one answer for each digit" },
+        { "m+=x", "m+=: expected a decimal number" },
+        { "n=3", "the setting that can be changed while the player runs is m+=NUMBER" },
+        { "m+=%0156d", "m+=: a modulus has at most 512 bits" },
+        { "m+=%0155d", "not a number of 1..2^512-1 without leading zeros" },
+        { "m+=1001", "player.moduli_pending 1\n" },
     };
     char word[200];
-    play("n=256 m=823 key=0123456789");
+    play("n=1000 m=823 key=0123456789");
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        player_settings.n_digits_max = rows[i].n;
         snprintf(word, sizeof word, rows[i].word, 0);
         set(word);
         for (int k = 0; k < 200 && !reply_has(rows[i].reply); k++)
             turn(0);
-        if (!reply_has(rows[i].reply))
-            fail_msg("%s gets another reply than %s", word, rows[i].reply);
+        assert_true(reply_has(rows[i].reply));
         pass(2 * MS);
     }
     assert_int_equal(control_counters.commands_set, ARRAY_COUNT(rows));
@@ -1296,6 +1292,11 @@ TEST(a_long_search_keeps_turns_short_and_loses_no_digit)
     short_turn();
     assert_int_equal(fake.datagram_count, 1);
     assert_true(fake.connections[feed].held);
+    for (int i = 0; i < PLAYER_EVENTS_PER_TURN_MAX; i++)
+        fake_datagram(0x0a000203, 40000, CONTROL, "", 1);
+    const uint64_t began = now;
+    short_turn();
+    assert_in_range(now - began, 30000, 50000); /* 20 us for events, 10 us for the search */
     for (int i = 0; i < 1000000 && !player_matcher_rests(); i++) {
         if (i == 100) { /* the machine stands still for longer than the feed may be silent */
             now += 5 * S;
@@ -1327,11 +1328,14 @@ TEST(a_chunk_for_each_digit_keeps_turns_short)
     fake_text(feed_id(), OK_200 "Transfer-Encoding: chunked\r\n\r\n");
     for (int i = 0; i < CHUNKS; i++)
         at += sprintf(at, "1\r\n%c\r\n", "823"[i % 3]);
+    strcpy(at, "3\r\n823\r\n0\r\n\r\n");
     fake_text(feed_id(), event);
-    fake_text(feed_id(), "3\r\n823\r\n");
     for (int i = 0; i < 100000 && input_stream_counters.digits < CHUNKS + 3; i++)
         short_turn();
     assert_int_equal(input_stream_counters.digits, CHUNKS + 3);
+    short_turn();
+    assert_int_equal(input_stream_counters.streams_ended, 1);
+    assert_int_equal(input_stream_counters.bytes_dropped_closed, 0); /* all were taken */
     assert_non_null(strstr(sent(submit_id()), post_of("823")));
 }
 
@@ -1347,10 +1351,9 @@ TEST(a_reset_takes_the_bytes_that_wait)
     short_turn();
     assert_true(fake.connections[feed_id()].held);
     fake_closed(feed_id(), TRANSPORT_RESET);
-    short_turn();
-    assert_int_equal(input_stream_counters.bytes_dropped_closed, 7);
-    for (int i = 0; i < 100000 && !player_matcher_rests(); i++)
+    for (int i = 0; i < 100000 && (feed_id() < 0 || !player_matcher_rests()); i++)
         short_turn();
+    assert_int_equal(input_stream_counters.bytes_dropped_closed, 7);
     up(feed_id());
     say(feed_id(), OK_200 "\r\n823");
     assert_int_equal(input_stream_counters.digits, 603);
@@ -1537,7 +1540,7 @@ TEST(a_flood_of_events_puts_time_outs_off_for_a_second)
  * the next burst keeps from being checked. */
 TEST(the_matchers_statistics_are_counters)
 {
-    play("n=64 m=104648257118348370704723119 http.port=8080");
+    play("n=64 m=104648257118348370704723119");
     for (int wrong = 0; wrong < 2; wrong++) {
         digits("10335630343141208003788538029877680");
         for (int i = 0; i < 100; i++)
@@ -1551,10 +1554,6 @@ TEST(the_matchers_statistics_are_counters)
     assert_int_equal(counter("player.early_wrong"), 1);
     assert_int_equal(counter("player.matcher_unchecked"), 1);
     assert_int_equal(counter("player.answers_early"), 1);
-    int page = fake_accepted(8080);
-    fake_text(page, "GET /metrics HTTP/1.0\r\n\r\n");
-    pass(500 * MS);
-    assert_non_null(strstr(sent(page), "{kind=\"early\"} 1\nperegrine_answers_total{kind=\"complete\"} 1\n"));
 }
 
 /* Opens the breaker in the middle of a search. */

@@ -3,7 +3,6 @@
 #include "app/service/settings.h"
 #include "base/counters.h"
 #include "base/time.h"
-#include "base/trace.h"
 #include "net/counters.h"
 #include "net/stack.h"
 #include "net/tcp/sockets.h"
@@ -260,9 +259,7 @@ static bool refuse(uint64_t at_ns)
 TEST(each_slice_that_does_not_run_counts_its_reason)
 {
     const struct rehearsal_counters *c = &rehearsal_counters;
-    trace.work = 0;
     rehearse(PART_COUNT);
-    assert_int_equal(trace.work, UINT32_C(1) << TRACE_WORK_WARM);
     assert_int_equal(c->done, PART_COUNT);
     /* The first event after a pause finds the oldest part as old as a round of slices. */
     assert_int_equal(rehearsal_age.count, 0);

@@ -172,9 +172,9 @@ TEST(metrics_have_kinds_and_labels)
     assert_has(body, "\"answer.seen_to_matched\",le=\"0.000001023\"} 1\n");
     assert_has(body, "\"answer.seen_to_matched\",le=\"0.000002047\"} 2\n");
     assert_has(body, "\"answer.seen_to_matched\",le=\"17.179869183\"} 2\n");
-    assert_has(body, "\"answer.seen_to_matched\",le=\"+Inf\"} 3\n");
-    assert_has(body, "peregrine_latency_seconds_sum{stage=\"answer.seen_to_matched\"} 60.000002100\n");
-    assert_has(body, "peregrine_latency_seconds_count{stage=\"answer.seen_to_matched\"} 3\n");
+    assert_has(body, "\"answer.seen_to_matched\",le=\"+Inf\"} 3\n"
+                     "peregrine_latency_seconds_sum{stage=\"answer.seen_to_matched\"} 60.000002100\n"
+                     "peregrine_latency_seconds_count{stage=\"answer.seen_to_matched\"} 3\n");
 }
 
 /* Checks that every sample comes after its own metric's type line, and that each type line comes once. */
@@ -576,6 +576,7 @@ TEST(without_a_port_there_is_no_listener)
 {
     fake.listening = 0;
     assert_true(status_page_init(0, false, false));
+    assert_false(status_page_render());
     assert_int_equal(fake.listening, 0);
     fake.refuse_listen = true;
     assert_false(status_page_init(PORT, false, false));

@@ -92,8 +92,13 @@ TEST(the_first_to_deliver_supplies_each_digit)
     assert_int_equal(push(0, stream + 200, 100).digits.count, 50);
     assert_int_equal(push(1, stream + 250, 10).digits.count, 0);
     assert_int_equal(push(1, stream + 260, 100).digits.count, 60);
-    assert_int_equal(out_count, 360);
-    assert_memory_equal(out, stream, 360);
+    push(0, stream + 300, 5060);
+    disconnect(1);
+    push(1, stream + 500, 1000 + STREAM_MERGER_JOIN_DIGITS); /* the newest are kept */
+    assert_int_equal(push(1, stream + 1500 + STREAM_MERGER_JOIN_DIGITS, 2000).digits.count, 188);
+    assert_int_equal(stream_merger_counters.placed, 2);
+    assert_int_equal(out_count, 5548);
+    assert_memory_equal(out, stream, 5548);
     assert_int_equal(stream_merger_counters.gaps, 0);
 }
 
@@ -119,7 +124,7 @@ TEST(a_stream_that_repeats_itself_places_nobody)
         stream[i] = (uint8_t)('0' + i % 7);
     push(0, stream, 1000);
     assert_int_equal(push(1, stream + 70, 500).digits.count, 0);
-    assert_true(stream_merger_counters.ambiguous > 0);
+    assert_int_equal(stream_merger_counters.ambiguous, 1);
     assert_int_equal(stream_merger_counters.placed, 0);
     assert_int_equal(push(0, stream + 1000, 1000).digits.count, 1000);
     assert_memory_equal(out, stream, 2000);
@@ -168,7 +173,11 @@ TEST(a_feed_of_another_stream_adds_nothing)
         push(0, stream + at, 250);
         push(1, stream + 399999 - at - 250, 250);
     }
-    assert_int_equal(out_count, 100000);
+    disconnect(1); /* back, after the history has been moved */
+    assert_int_equal(push(1, stream + 97000, 3100).digits.count, 100);
+    push(0, stream + 100000, 20000); /* more than the history keeps */
+    assert_int_equal(push(1, stream + 100100, 20000).digits.count, 100);
+    assert_int_equal(out_count, 120100);
     assert_memory_equal(out, stream, out_count);
 }
 

@@ -98,9 +98,11 @@ TEST(two_workers_do_each_job_once)
     serving = true;
     for (uintptr_t i = 0; i < WORKERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, worker, (void *)(i + 1)), 0);
-    work_set_workers(WORKERS);
-    counters = work_init(KHZ);
-    assert_in_range(work_hand_over_ns(), 1, UINT64_C(10000000000));
+    for (uint32_t workers = 1; workers <= WORKERS; workers++) {
+        work_set_workers(workers);
+        counters = work_init(KHZ);
+        assert_in_range(work_hand_over_ns(), 1, UINT64_C(10000000000));
+    }
     while (taken < JOBS) {
         for (size_t i = 0; i < SLOTS && given < JOBS && work_has_room(WORK_DEPTH); i++) {
             if (work_is_out(&sums[i].work) || sums[i].runs > 0)
