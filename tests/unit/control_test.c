@@ -270,6 +270,14 @@ TEST(long_statistics_come_in_parts)
     assert_int_equal(load_be16(fake.datagrams[1].data + 52), 3);
     assert_int_equal(fake.datagram_count, 4);
     assert_memory_equal(text, "fact aaaa", 9);
+    for (int i = 0; i < 2; i++, now += MS) { /* the second reply replaces the first one after a part */
+        hello();
+        deliver_command(1);
+        for (uint32_t before = fake.datagram_count; fake.datagram_count == before;)
+            control_poll(now);
+    }
+    pass(100);
+    reply_text(7, 1);
 }
 
 /* Adds lines of 78 bytes to a first one that is longer each time: one time they fill the text to the last byte. */
