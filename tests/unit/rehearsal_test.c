@@ -3,8 +3,7 @@
 #include "app/service/settings.h"
 #include "base/counters.h"
 #include "base/time.h"
-#include "net/counters.h"
-#include "net/stack.h"
+#include "net/stack_state.h"
 #include "net/tcp/sockets.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/stack_create.h"
@@ -41,14 +40,24 @@ static void settle(void)
     }
 }
 
+static struct transport_event expect(enum transport_event_kind kind)
+{
+    struct transport_event event;
+    for (int i = 0; i < 10 && !transport_poll(now_ns, &event); i++) {
+        transport_idle(now_ns);
+        netdev_memory_exchange(&wire, &peer_wire);
+        net_input(peer, now_ns);
+        net_idle(peer, now_ns);
+        netdev_memory_exchange(&wire, &peer_wire);
+    }
+    assert_int_equal(event.kind, kind);
+    return event;
+}
+
 /* Takes the data that the peer has written. */
 static void expect_data(const char *text)
 {
-    struct transport_event event;
-    net_idle(peer, now_ns);
-    netdev_memory_exchange(&wire, &peer_wire);
-    assert_true(transport_poll(now_ns, &event));
-    assert_int_equal(event.kind, TRANSPORT_DATA);
+    const struct transport_event event = expect(TRANSPORT_DATA);
     assert_int_equal(event.connection, ours);
     assert_int_equal(event.payload.count, strlen(text));
     assert_memory_equal(event.payload.data, text, strlen(text));
@@ -56,16 +65,9 @@ static void expect_data(const char *text)
 
 static void connect_to_peer(void)
 {
-    struct transport_event event;
     ours = transport_connect(PEER, PORT, now_ns);
     assert_int_equal(ours, 0); /* the index of the twin's connection */
-    for (int i = 0; i < 10 && !transport_poll(now_ns, &event); i++) {
-        netdev_memory_exchange(&wire, &peer_wire);
-        net_input(peer, now_ns);
-        net_idle(peer, now_ns);
-        netdev_memory_exchange(&wire, &peer_wire);
-    }
-    assert_int_equal(event.kind, TRANSPORT_CONNECTED);
+    assert_int_equal(expect(TRANSPORT_CONNECTED).connection, ours);
     settle();
     theirs = tcp_accept(peer, listener);
     assert_true(theirs >= 0);
@@ -115,7 +117,7 @@ static uint32_t plays(void) { return segments + datagrams + works; }
 BEFORE_ALL()
 {
     struct transport_config config = {
-        .device = &wire.device, .address = OURS, .mask = MASK, .connection_count = MANY
+        .device = &wire.device, .address = OURS, .mask = MASK, .gateway = PEER, .connection_count = MANY
     };
     struct net_config peer_config = {
         .capacity = { 4, 1, 4, 4, 16, 16384, 16384, 0 }, .device = &peer_wire.device, .address = PEER, .mask = MASK
@@ -233,6 +235,49 @@ TEST(a_connection_with_the_index_of_the_twins_goes_on)
     expect_data("held");
 }
 
+TEST(the_end_of_a_connection_with_that_index_is_kept)
+{
+    assert_non_null(transport_message(ours));
+    assert_true(transport_send(ours, 0, 3, now_ns));
+    tcp_abort(peer, theirs, now_ns);
+    const struct transport_event event = expect(TRANSPORT_CLOSED);
+    assert_true(event.connection == ours && event.reason == TRANSPORT_RESET && transport_unacked_bytes(ours) == 3);
+    rehearse(2 * PART_COUNT);
+    assert_int_equal(transport_unacked_bytes(ours), 3);
+    connect_to_peer();
+}
+
+/* What the stack tells beside the rehearsals. */
+TEST(real_events_and_the_network_are_told)
+{
+    struct transport_event event;
+    const struct transport_network *network = transport_network();
+    const uint64_t arp_count = network->arp_count, heard_count = network->heard_count;
+    assert_true(network->up && !network->from_dhcp && network->address == OURS && network->mask == MASK);
+    assert_true(network->gateway == PEER && network->mtu_bytes == 1500 && network->lease_ends_ns == 0);
+    assert_true(transport_ask_neighbour());
+    settle();
+    assert_true(transport_network()->arp_count == arp_count + 1 && network->heard_count == heard_count + 1);
+
+    assert_true(udp_send(&peer->ip, 9, OURS, PORT, "real", 4, now_ns));
+    event = expect(TRANSPORT_DATAGRAM);
+    assert_true(event.address == PEER && event.peer_port == 9 && event.port == PORT && event.to_address == OURS);
+    assert_true(event.connection == -1 && event.payload.count == 4 && memcmp(event.payload.data, "real", 4) == 0);
+    settle();
+    assert_int_equal(wire.pool.rx_out_count, 0);
+
+    assert_true(transport_listen(9) && !transport_listen(9));
+    assert_true(tcp_connect(peer, OURS, 9, 0, NULL, now_ns) >= 0);
+    event = expect(TRANSPORT_ACCEPTED);
+    assert_true(event.address == PEER && event.port == 9 && event.connection != ours);
+    transport_abort(event.connection, now_ns);
+    assert_int_equal(expect(TRANSPORT_CLOSED).reason, TRANSPORT_ABORTED);
+
+    wire.device.link_up = false;
+    assert_true(!transport_network()->up && transport_connect(PEER, PORT, now_ns) == -1);
+    wire.device.link_up = true;
+}
+
 TEST(a_frame_that_comes_meanwhile_is_there_after_the_slice)
 {
     struct transport_event event;
@@ -296,20 +341,7 @@ TEST(a_part_that_is_not_there_is_no_slice)
     assert_int_equal(rehearsal_counters.done, 3 * (PART_COUNT - 1));
 }
 
-TEST(no_rehearsal_begins_while_a_payload_is_borrowed)
-{
-    const struct transport_rehearsal rehearsal = { TRANSPORT_REHEARSAL_ICMP, 0, { NULL, 0 } };
-    struct transport_event event;
-    assert_int_equal(tcp_write(peer, theirs, "hello", 5, now_ns), 5);
-    netdev_memory_exchange(&wire, &peer_wire);
-    assert_true(transport_poll(now_ns, &event));
-    assert_false(transport_rehearsal_begin(&rehearsal, now_ns));
-    assert_memory_equal(event.payload.data, "hello", 5);
-    settle();
-    assert_true(transport_rehearsal_begin(&rehearsal, now_ns));
-    transport_rehearsal_end(now_ns);
-}
-
+/* No other one begins while a payload is borrowed. */
 TEST(a_failure_in_a_rehearsal_comes_back_to_the_real_stack)
 {
     const struct transport_rehearsal rehearsal = { TRANSPORT_REHEARSAL_DATAGRAM, 1, { (const uint8_t *)"hi", 2 } };
@@ -320,8 +352,8 @@ TEST(a_failure_in_a_rehearsal_comes_back_to_the_real_stack)
     assert_true(transport_poll(now_ns, &event)); /* lends the made-up payload */
     transport_rehearsal_abandon();
     assert_int_equal(tcp_write(peer, theirs, "hello", 5, now_ns), 5);
-    netdev_memory_exchange(&wire, &peer_wire);
-    assert_true(transport_poll(now_ns, &event));
+    event = expect(TRANSPORT_DATA);
+    assert_false(transport_rehearsal_begin(&rehearsal, now_ns));
     assert_int_equal(event.connection, ours);
     assert_memory_equal(event.payload.data, "hello", 5);
     transport_rehearsal_abandon(); /* there is none */
@@ -347,17 +379,12 @@ TEST(a_slice_is_one_part_and_comes_at_its_time)
     assert_int_equal(plays(), 3 * 10);
 }
 
-TEST(a_busy_loop_rehearses_nothing)
+TEST(a_loop_that_is_busy_or_sleeps_rehearses_nothing)
 {
     for (int i = 0; i < 100; i++) {
         now_ns += 10 * REHEARSAL_SLICE_NS;
         rehearsal_poll(false, now_ns);
     }
-    assert_int_equal(plays(), 0);
-}
-
-TEST(a_loop_that_sleeps_rehearses_nothing)
-{
     service_settings.wait = SERVICE_WAIT_SLEEP;
     rehearse(10 * PART_COUNT);
     assert_int_equal(plays(), 0);
