@@ -16,14 +16,11 @@ void ipv4_interface_set(struct net_ip *ip, uint32_t address, uint32_t mask, uint
     ASSERT(ip->interface.route_count == (address != 0));
 }
 
-bool ipv4_route_add(struct net_ip *ip, uint32_t destination, uint32_t mask, uint32_t gateway)
+void ipv4_route_add(struct net_ip *ip, uint32_t destination, uint32_t mask, uint32_t gateway)
 {
     struct ipv4_interface *interface = &ip->interface;
-    ASSERT(interface->route_count <= IPV4_ROUTE_COUNT_MAX);
-    if (interface->route_count == IPV4_ROUTE_COUNT_MAX)
-        return false;
+    ASSERT(interface->route_count < IPV4_ROUTE_COUNT_MAX);
     interface->routes[interface->route_count++] = (struct ipv4_route){ destination & mask, mask, gateway };
-    return true;
 }
 
 bool ipv4_next_hop(const struct net_ip *ip, uint32_t destination, uint32_t *next_hop)

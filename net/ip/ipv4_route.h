@@ -36,9 +36,9 @@ struct ipv4_interface {
     struct ipv4_route routes[IPV4_ROUTE_COUNT_MAX];
 };
 
-/* Sets the address and the routes to the own subnet; ipv4_route_add adds others (false: no room). */
+/* Sets the address and the route to the own subnet; ipv4_route_add adds the others. */
 void ipv4_interface_set(struct net_ip *ip, uint32_t address, uint32_t mask, uint16_t mtu_bytes);
-bool ipv4_route_add(struct net_ip *ip, uint32_t destination, uint32_t mask, uint32_t gateway);
+void ipv4_route_add(struct net_ip *ip, uint32_t destination, uint32_t mask, uint32_t gateway);
 
 /* Finds the neighbour that a packet for `destination` goes to next. False: there is no route. */
 bool ipv4_next_hop(const struct net_ip *ip, uint32_t destination, uint32_t *next_hop);
