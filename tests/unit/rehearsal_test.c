@@ -117,7 +117,7 @@ static uint32_t plays(void) { return segments + datagrams + works; }
 BEFORE_ALL()
 {
     struct transport_config config = {
-        .device = &wire.device, .address = OURS, .mask = MASK, .gateway = PEER, .connection_count = MANY
+        .device = &wire.device, .address = OURS, .mask = MASK, .gateway = PEER, .connection_count = MANY, .ecn = true
     };
     struct net_config peer_config = {
         .capacity = { 4, 1, 4, 4, 16, 16384, 16384, 0 }, .device = &peer_wire.device, .address = PEER, .mask = MASK
@@ -273,6 +273,9 @@ TEST(real_events_and_the_network_are_told)
     transport_abort(event.connection, now_ns);
     assert_int_equal(expect(TRANSPORT_CLOSED).reason, TRANSPORT_ABORTED);
 
+    const struct tcp_policy *policy = tcp_policy_get((const struct net_stack *)memory);
+    assert_true(policy->nodelay && policy->tail_probe_without_sack && policy->tlp_ack_delay_us == 0 && policy->ecn);
+    assert_true(policy->syn_give_up_us == 20000000 && policy->data_give_up_us == 100000000); /* SHLD-11: 100 s */
     wire.device.link_up = false;
     assert_true(!transport_network()->up && transport_connect(PEER, PORT, now_ns) == -1);
     wire.device.link_up = true;
