@@ -125,6 +125,7 @@ BEFORE_ALL()
     now_ns = NS_PER_S;
     netdev_memory_init(&wire, our_mac, true);
     netdev_memory_init(&peer_wire, peer_mac, false);
+    assert_int_equal(transport_memory_bytes(MANY - 1), 0);
     config.memory_bytes = memory_bytes = transport_memory_bytes(MANY);
     config.memory = memory = aligned_alloc(NET_STACK_ALIGN, memory_bytes);
     memory_before = aligned_alloc(NET_STACK_ALIGN, memory_bytes);
@@ -220,7 +221,7 @@ TEST(rehearsals_change_nothing_of_the_stack_and_send_nothing)
     assert_int_equal(wire.sent_count, sent);
 }
 
-TEST(a_connection_with_the_index_of_the_twins_goes_on)
+TEST(a_connection_with_the_index_of_the_twins_goes_on_and_ends)
 {
     rehearse(3 * PART_COUNT);
     assert_int_equal(tcp_write(peer, theirs, "hello", 5, now_ns), 5);
@@ -233,10 +234,7 @@ TEST(a_connection_with_the_index_of_the_twins_goes_on)
     settle();
     transport_hold(ours, false);
     expect_data("held");
-}
-
-TEST(the_end_of_a_connection_with_that_index_is_kept)
-{
+    settle();
     assert_non_null(transport_message(ours));
     assert_true(transport_send(ours, 0, 3, now_ns));
     tcp_abort(peer, theirs, now_ns);
@@ -247,7 +245,7 @@ TEST(the_end_of_a_connection_with_that_index_is_kept)
     connect_to_peer();
 }
 
-/* What the stack tells beside the rehearsals. */
+/* Plays the stack that the rehearsals leave alone. */
 TEST(real_events_and_the_network_are_told)
 {
     struct transport_event event;
@@ -258,6 +256,16 @@ TEST(real_events_and_the_network_are_told)
     assert_true(transport_ask_neighbour());
     settle();
     assert_true(transport_network()->arp_count == arp_count + 1 && network->heard_count == heard_count + 1);
+    struct net_address *address = &((struct net_stack *)memory)->ip.address;
+    const struct net_address configured = *address;
+    address->gateway = 0;
+    assert_false(transport_ask_neighbour());
+    address->from_dhcp = true; /* the server is asked if it is on the link */
+    address->dhcp.state = DHCP_BOUND;
+    assert_false(transport_ask_neighbour());
+    address->dhcp.lease.server = PEER;
+    assert_true(transport_ask_neighbour());
+    *address = configured;
 
     assert_true(udp_send(&peer->ip, 9, OURS, PORT, "real", 4, now_ns));
     event = expect(TRANSPORT_DATAGRAM);
@@ -265,13 +273,20 @@ TEST(real_events_and_the_network_are_told)
     assert_true(event.connection == -1 && event.payload.count == 4 && memcmp(event.payload.data, "real", 4) == 0);
     settle();
     assert_int_equal(wire.pool.rx_out_count, 0);
+    assert_true(transport_udp_send(PORT, PEER, 9, memory, TRANSPORT_DATAGRAM_BYTES_MAX, now_ns));
+    assert_false(transport_udp_send(PORT, PEER, 9, memory, TRANSPORT_DATAGRAM_BYTES_MAX + 1, now_ns));
 
     assert_true(transport_listen(9) && !transport_listen(9));
-    assert_true(tcp_connect(peer, OURS, 9, 0, NULL, now_ns) >= 0);
+    const int id = tcp_connect(peer, OURS, 9, 0, NULL, now_ns);
     event = expect(TRANSPORT_ACCEPTED);
     assert_true(event.address == PEER && event.port == 9 && event.connection != ours);
-    transport_abort(event.connection, now_ns);
-    assert_int_equal(expect(TRANSPORT_CLOSED).reason, TRANSPORT_ABORTED);
+    rehearse(PART_COUNT); /* fetches the lines of both connections */
+    transport_close(event.connection, now_ns);
+    settle();
+    assert_int_equal(tcp_state(peer, id), TCP_CLOSE_WAIT);
+    tcp_close(peer, id, now_ns);
+    expect(TRANSPORT_ENDED);
+    assert_int_equal(expect(TRANSPORT_CLOSED).reason, TRANSPORT_DONE);
 
     const struct tcp_policy *policy = tcp_policy_get((const struct net_stack *)memory);
     assert_true(policy->nodelay && policy->tail_probe_without_sack && policy->tlp_ack_delay_us == 0 && policy->ecn);
@@ -323,10 +338,8 @@ TEST(each_slice_that_does_not_run_counts_its_reason)
     rehearsal_poll(false, now_ns);
     assert_in_range(rehearsal_age.max, (PART_COUNT + 1) * REHEARSAL_SLICE_NS, 3 * PART_COUNT * REHEARSAL_SLICE_NS);
 
-    struct transport_event event;
     assert_int_equal(tcp_write(peer, theirs, "hello", 5, now_ns), 5);
-    netdev_memory_exchange(&wire, &peer_wire);
-    assert_true(transport_poll(now_ns, &event)); /* borrows the payload */
+    expect(TRANSPORT_DATA); /* borrows the payload */
     rehearse(1);
     assert_int_equal(c->refused_stack, 1);
     settle();
@@ -334,14 +347,6 @@ TEST(each_slice_that_does_not_run_counts_its_reason)
     rehearse(1);
     assert_int_equal(c->refused_sleep, 1);
     assert_int_equal(c->done, 2 * PART_COUNT - 1); /* all but the one of the program */
-}
-
-/* A program without work of its own loses no slice to it. */
-TEST(a_part_that_is_not_there_is_no_slice)
-{
-    rehearsal_add_work(NULL);
-    rehearse(3 * (PART_COUNT - 1));
-    assert_int_equal(rehearsal_counters.done, 3 * (PART_COUNT - 1));
 }
 
 /* No other one begins while a payload is borrowed. */
@@ -380,6 +385,9 @@ TEST(a_slice_is_one_part_and_comes_at_its_time)
         last_ns = now_ns;
     }
     assert_int_equal(plays(), 3 * 10);
+    now_ns += 3600 * NS_PER_S; /* a pause */
+    rehearse(PART_COUNT);
+    assert_int_equal(plays(), 3 * 11);
 }
 
 TEST(a_loop_that_is_busy_or_sleeps_rehearses_nothing)
@@ -391,15 +399,6 @@ TEST(a_loop_that_is_busy_or_sleeps_rehearses_nothing)
     service_settings.wait = SERVICE_WAIT_SLEEP;
     rehearse(10 * PART_COUNT);
     assert_int_equal(plays(), 0);
-}
-
-TEST(rehearsals_go_on_after_a_pause)
-{
-    rehearse(PART_COUNT);
-    now_ns += 3600 * NS_PER_S;
-    rehearse(PART_COUNT);
-    assert_int_equal(segments, 2);
-    assert_int_equal(datagrams, 2);
 }
 
 static bool play_end(uint64_t at_ns)
@@ -420,10 +419,13 @@ TEST(a_play_that_ends_its_connection_gets_another_one)
     expect_data("hello");
 }
 
+/* A program without work of its own loses no slice to it. */
 TEST(the_stacks_own_parts_are_there_without_a_program)
 {
     rehearsal_init();
+    rehearsal_add_work(NULL);
     memcpy(memory_before, memory, memory_bytes);
-    rehearse(10 * PART_COUNT);
+    rehearse(10 * (PART_COUNT - 1));
     assert_memory_equal(memory, memory_before, memory_bytes);
+    assert_int_equal(rehearsal_counters.done, 10 * (PART_COUNT - 1));
 }

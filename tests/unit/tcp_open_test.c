@@ -65,8 +65,7 @@ TEST(draws_are_those_of_another_implementation)
     for (uint8_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (uint8_t)(i + 1);
     secret_init(&secret, bytes);
-    assert_int_equal(secret_isn(&secret, &tuple, 0), 0x56d736b0);
-    assert_int_equal(secret_timestamp_offset(&secret, &tuple), 0x40e71399);
+    assert_true(secret_isn(&secret, &tuple, 0) == 0x56d736b0 && secret_timestamp_offset(&secret, &tuple) == 0x40e71399);
     assert_int_equal(secret_cookie(&secret, &tuple, 0x89abcdef, 0x1234), 0xd07a8b23);
     assert_true(secret_random(&secret) == 0xf17e4bd7330e063a && secret_random(&secret) == 0xeae27e5e9c88b1c1);
     for (uint16_t i = SECRET_PORT_COUNT; i-- > 0;) {
