@@ -402,11 +402,8 @@ void mold_resume(uint64_t sequence, uint64_t now_ns)
         mold.stored_count--;
         mold_counters.drop_sequence++;
     }
-    if (mold.stored_count > 0) {
-        const struct mold_stored *last = stored_at(mold.stored_count - 1);
-        if (last->sequence + last->count > mold.announced)
-            mold.announced = last->sequence + last->count;
-    }
+    for (uint32_t i = 0; i < mold.stored_count; i++) /* the one that begins last may end before others */
+        mold.announced = max_u64(mold.announced, stored_at(i)->sequence + stored_at(i)->count);
     mold.unsettled = true;
 }
 

@@ -236,6 +236,14 @@ TEST(snapshot_of_the_future_makes_stored_messages_void)
     assert_true(mold_is_current());
     send(MOLD_A, MOLD_GAP_MAX + 200, 1);
     assert_int_equal(taken, MOLD_GAP_MAX + 200);
+    mold_init(WAIT_NS, TIMEOUT_NS, NULL);
+    send(MOLD_A, MOLD_GAP_MAX + 110, 5);
+    send(MOLD_A, MOLD_GAP_MAX + 100, 20); /* begins before that one and ends after it */
+    send(MOLD_A, MOLD_GAP_MAX + 102, 0);  /* the line goes back */
+    taken = MOLD_GAP_MAX + 103;
+    mold_resume(MOLD_GAP_MAX + 104, now_ns);
+    drain(mold_advance());
+    assert_int_equal(taken, MOLD_GAP_MAX + 119);
 }
 
 TEST(wrong_number_is_forgotten_after_a_snapshot)
