@@ -20,14 +20,14 @@ struct state {
     uint64_t moved_ns[BOOK_SIDE_COUNT]; /* when our order was moved */
 };
 
-/* Returns the shares at the best levels of a side. */
+/* Returns the shares at the best levels of a side, 2^31 at most: times a distance of prices they fit 63 bits. */
 static int64_t weight_of(uint32_t symbol, enum book_side side)
 {
     struct book_level level;
-    int64_t shares = 0;
+    uint64_t shares = 0;
     for (uint32_t rank = 0; rank < LEVELS && book_level(symbol, side, rank, &level); rank++)
-        shares += (int64_t)level.shares;
-    return shares;
+        shares += level.shares;
+    return (int64_t)min_u64(shares, UINT64_C(1) << 31);
 }
 
 static void observe(struct strategy_view *view)

@@ -85,6 +85,11 @@ TEST(skew_stands_nowhere_where_no_price_is_left)
     strategy_market(ITCH_PRICE_MAX - 50, 100, ITCH_PRICE_MAX - 10, 100);
     own.own[BOOK_BUY].state = OUCH_SENT;
     assert_false(strategy_wants());
+    strategy_case(&strategy_skew, "skew.spread=0.01 skew.lean=0.01"); /* the most shares, as far apart as can be */
+    strategy_market(1, BOOK_SHARES_MAX, ITCH_PRICE_MAX, 100);
+    for (int i = 0; i < 100; i++)
+        strategy_order('B', BOOK_SHARES_MAX, 1);
+    assert_wants(STRATEGY_ENTER, BOOK_BUY, ITCH_PRICE_MAX - 200, 100);
 }
 
 TEST(strategies_never_exceed_their_position)
