@@ -162,12 +162,17 @@ bool tcp_frame_send(struct net_stack *stack, struct tcp_connection *c, const str
     uint32_t frame_bytes = c->head_bytes + option_bytes + frame->bytes;
     bool by_device = stack->ip.device->tx_checksum && c->neighbour_known;
     frame_checksum(c, at, frame_bytes, by_device);
-    bool sent;
-    if (c->neighbour_known)
+    bool sent = true;
+    if (c->neighbour_known) {
         sent = ethernet_send(&stack->ip, buffer, frame_bytes, by_device ? TCP_HEAD_OFFSET : 0,
                              by_device ? TCP_CHECKSUM_OFFSET : 0);
-    else
+    } else if (tcp_next_hop(stack, c) != 0) {
         sent = arp_send(&stack->ip, buffer, frame_bytes, tcp_next_hop(stack, c), !c->passive, now_ns);
+    } else {
+        /* The route went during the handshake. The segment is lost on the way, and sent again when there may be one. */
+        NET_COUNT(stack, ipv4_tx_drop_no_route);
+        stack->ip.device->ops->tx_release(stack->ip.device, buffer);
+    }
     if (!sent)
         return false;
     NET_COUNT(stack, tcp_tx_segments);

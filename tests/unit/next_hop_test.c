@@ -168,6 +168,11 @@ static void dhcp_answer(uint8_t type, uint32_t gateway, uint16_t mtu_bytes)
     at = option_put(at, 1, 4, WIDE_MASK);
     at = option_put(at, 3, 4, gateway);
     at = option_put(at, 26, 2, mtu_bytes);
+    if (gateway == 0) { /* a route to the server alone: RFC 3442 */
+        const uint8_t route[] = { 121, 9, 32, 10, 0, 0, 2, 0, 0, 0, 0 };
+        memcpy(at, route, sizeof route);
+        at += sizeof route;
+    }
     *at = 255;
     const struct ipv4_output output = { .source = SERVER, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_UDP };
     ipv4_header_write((struct ipv4_wire *)packet, &output, 8 + MESSAGE_BYTES);
@@ -212,6 +217,36 @@ TEST_AFTER(begin_with_dhcp, connection_follows_the_gateway_of_a_new_lease)
     while (load_be32(&((const struct arp_wire *)(sent + 14))->target_address) != NEW_GATEWAY);
     arp_give(ARP_OPERATION_REPLY, NEW_GATEWAY, ADDRESS, new_gateway_mac);
     expect_sent_to(id, new_gateway_mac);
+    tcp_abort(stack, id, now_ns);
+}
+
+/* Renews a lease without a default route while a far client's handshake is under way. Its segments are lost until there
+ * is a route again. */
+TEST_AFTER(begin_with_dhcp, route_that_goes_during_a_handshake_costs_segments_alone)
+{
+    lease_get();
+    arp_give(ARP_OPERATION_REPLY, GATEWAY, ADDRESS, gateway_mac);
+    arp_give(ARP_OPERATION_REQUEST, SERVER, ADDRESS, server_mac);
+    drain();
+    now_ns += LEASE_SECONDS / 2 * S;
+    net_idle(stack, now_ns);
+    peer_gives(gateway_mac, FAR, TCP_SYN, 0, 0);
+    dhcp_answer(5, 0, 1500);
+    assert_true(take(ETHERNET_TYPE_IPV4));
+    const uint32_t ack = load_be32(sent + 14 + 20 + 4) + 1;
+    peer_gives(gateway_mac, FAR, TCP_ACK, 1, ack);
+    int id = tcp_accept(stack, listener);
+    assert_true(id >= 0);
+    drain();
+    assert_int_equal(tcp_write(stack, id, "x", 1, now_ns), 1);
+    assert_int_equal(stack->ip.counters.ipv4_tx_drop_no_route, 1);
+    now_ns += 2 * S;
+    net_idle(stack, now_ns);
+    net_stack_check(stack);
+    assert_false(take(ETHERNET_TYPE_IPV4));
+    ipv4_route_add(&stack->ip, 0, 0, GATEWAY);
+    peer_gives(gateway_mac, FAR, TCP_ACK, 1, ack);
+    expect_sent_to(id, gateway_mac);
     tcp_abort(stack, id, now_ns);
 }
 
