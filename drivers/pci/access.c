@@ -64,7 +64,8 @@ static const struct acpi_ecam *ecam_of_segment_0(void)
  * 512 MiB long. */
 static uint32_t spare_below(uint64_t ecam_base)
 {
-    return ecam_base > BIT(31) && ecam_base < BIT(32) ? (uint32_t)ecam_base - PCI_SPARE_BYTES : 0;
+    const uint32_t base = (uint32_t)ecam_base & -(uint32_t)PCI_SPARE_BYTES; /* the table may name any */
+    return ecam_base > BIT(31) && ecam_base < BIT(32) ? base - PCI_SPARE_BYTES : 0;
 }
 
 const struct pci_access *pci_access_find(void)

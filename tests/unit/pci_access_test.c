@@ -110,4 +110,6 @@ TEST(table_out_of_the_32_bit_hole_gives_no_spare_addresses)
         table[0] = (struct acpi_ecam){ .base = bases[i], .bus_last = 255 };
         assert_int_equal(pci_access_find()->spare, 0);
     }
+    table[0].base = 0xb0000800; /* bridges forward whole MiB */
+    assert_int_equal(pci_access_find()->spare, 0xb0000000 - PCI_SPARE_BYTES);
 }
