@@ -274,7 +274,8 @@ def performance(found):
         answer = textwrap.fill(found.fill(question.answer), 118)
         parts += [f"## {question.title}", "", answer, ""]
         parts += [f"![{question.title}]({question.picture})", ""] if question.picture else []
-        parts += [question.table.text(found), "", f"`{question.command}`. {found.sources(question.table.names())}", ""]
+        source = f"`{question.command}`. {found.sources(question.table.names())}"
+        parts += [question.table.text(found), "", textwrap.fill(source, 118, break_on_hyphens=False), ""]
     return "\n".join(parts).rstrip() + "\n"
 
 
