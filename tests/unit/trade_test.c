@@ -1446,7 +1446,6 @@ TEST(snapshot_that_the_feed_does_not_reach_heals_no_book)
     }
 }
 
-/* A message of which nobody can say whose it is: any book may be wrong. */
 /* A server that stands for the one before has fewer messages, and no snapshot says where to go on. */
 TEST(feed_that_goes_back_is_not_traded_on)
 {
@@ -1460,6 +1459,7 @@ TEST(feed_that_goes_back_is_not_traded_on)
     assert_int_equal(counter("trade.orders"), 0);
 }
 
+/* A message of which nobody can say whose it is: any book may be wrong. */
 TEST(contradiction_of_all_books_is_healed_by_a_snapshot)
 {
     uint64_t at = log_end();
