@@ -12,7 +12,10 @@
 
 static_assert((int)RISK_OPEN_MAX < (int)OUCH_ORDER_COUNT_MAX, "an order that risk.open= permits finds a place");
 
-#define ANSWER_NS NS_PER_S /* for a host's answer to a cancellation */
+/* For a host's answer, if there is another one: to a cancellation; to the account query, or from response to response
+ * while the day is repeated before it. */
+#define CANCELLATION_NS NS_PER_S
+#define QUERY_NS        (3 * NS_PER_S)
 
 struct strategy_view orders_views[BOOK_SYMBOL_COUNT_MAX];
 
@@ -242,14 +245,16 @@ NOT_HOT void orders_consider_more(uint64_t now_ns)
             orders_consider(symbol, now_ns);
 }
 
-NOT_HOT void orders_watch_cancellations(uint64_t now_ns)
+NOT_HOT void orders_watch_host(uint64_t now_ns)
 {
-    ASSERT(now_ns > 0);
-    if (trade_settings.orders[1].address == 0 || !link_is_up(&trade.orders) || ouch_levels.open == 0)
+    ASSERT(now_ns >= trade.orders_heard_ns);
+    if (trade_settings.orders[1].address == 0 || !link_is_up(&trade.orders))
         return;
-    const uint64_t since_ns = ouch_cancel_waits_since_ns();
-    if (since_ns <= now_ns && now_ns - since_ns >= ANSWER_NS)
+    const uint64_t since_ns = ouch_levels.open == 0 ? UINT64_MAX : ouch_cancel_waits_since_ns();
+    if (since_ns <= now_ns && now_ns - since_ns >= CANCELLATION_NS)
         link_leave(&trade.orders, "it does not answer a cancellation", now_ns);
+    else if (!ouch_is_ready() && now_ns - trade.orders_heard_ns >= QUERY_NS)
+        link_leave(&trade.orders, "it does not answer the account query", now_ns);
 }
 
 static bool is_foreign(const struct ouch_order *o) { return o->symbol == trade_settings.symbol_count; }
@@ -317,6 +322,7 @@ void orders_take_responses(uint64_t now_ns)
     struct bytes message;
     enum soup_event event;
     while ((event = link_next(&trade.orders, &message, now_ns)) != SOUP_NOTHING) {
+        trade.orders_heard_ns = now_ns;
         if (event == SOUP_MESSAGE) {
             int symbol = ouch_take(message, now_ns);
             audit_response(message, symbol, !trade.settled);

@@ -89,6 +89,7 @@ extern struct trade {
     bool query_due;
     bool settled;        /* the orders' session has been ready since the start */
     const char *trouble; /* the reason at the latest look why orders stay back; NULL: none */
+    uint64_t orders_heard_ns; /* when the orders' host last accepted a login or sent a response */
     uint64_t leaving_ns, next_poll_ns, next_reconsider_ns, ns_per_cycle_32;
     struct trade_counters {
         uint64_t TRADE_COUNTERS(COUNTER_MEMBER);
@@ -171,8 +172,8 @@ void orders_consider_more(uint64_t now_ns);
 /* Asks to cancel all live orders, or those of some symbols, as many as can leave now. Nothing is ordered until none is
  * left: a cancellation that the exchange rejects is asked for again. */
 void orders_cancel(uint64_t now_ns);
-/* Leaves a host that answers no cancellation for a second, if there is another one. */
-void orders_watch_cancellations(uint64_t now_ns);
+/* Leaves a host that answers no cancellation for a second, or no account query for three, if there is another one. */
+void orders_watch_host(uint64_t now_ns);
 /* Takes what the exchange has sent over the orders' connection. */
 void orders_take_responses(uint64_t now_ns);
 /* Asks for the next reference after a login, and notes when all is known. After a start the exchange repeats the whole

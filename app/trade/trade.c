@@ -139,7 +139,7 @@ NOT_HOT static void poll_timers(uint64_t now_ns)
     trade.next_poll_ns = now_ns + POLL_NS;
     trace_work(TRACE_WORK_TIMERS);
     link_poll(&trade.orders, now_ns);
-    orders_watch_cancellations(now_ns);
+    orders_watch_host(now_ns);
     link_poll(&trade.snapshot, now_ns);
     orders_poll_session(now_ns);
     snapshot_watch_session(now_ns);

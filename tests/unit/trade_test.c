@@ -91,6 +91,7 @@ static bool has_sent(const char *bytes, uint32_t count)
 
 static bool has_sent_nothing(void) { return has_sent("", 0); }
 
+/* The host answers the account query, unless `next_reference` is 0. */
 static void log_in(const char *session, uint32_t next_reference)
 {
     for (int i = 0; i < 3000 && fake_to(ORDERS) < 0; i++)
@@ -104,7 +105,8 @@ static void log_in(const char *session, uint32_t next_reference)
     pass(2 * NS_PER_MS);
     seen_bytes = SOUP_LOGIN_BYTES;
     assert_true(has_sent("\0\2UQ", 4));
-    respond(ouch_response(m, 'Q', next_reference, 13));
+    if (next_reference != 0)
+        respond(ouch_response(m, 'Q', next_reference, 13));
 }
 
 static void be_idle(void)
@@ -1065,6 +1067,26 @@ TEST(second_host_is_asked_to_cancel_what_the_first_does_not)
         pass(2 * NS_PER_MS);
         assert_int_equal(counter("trade.orders"), row == 0 ? 2 : 1); /* the program trades on there */
         assert_int_equal(verdict, row == 2 ? PROGRAM_GG : PROGRAM_ON);
+    }
+}
+
+/* The host sends heartbeats alone; responses of the day that it repeats; there is no other host. */
+TEST(second_host_is_asked_when_the_first_does_not_answer_the_account_query)
+{
+    for (int row = 0; row < 3; row++) {
+        start(row < 2 ? "strategy=take take.buy=100 orders.b=10.0.2.3:5005" : "strategy=take take.buy=100");
+        log_in("S1", 0);
+        for (uint32_t i = 1; i <= 5; i++) {
+            be_idle();
+            if (row == 1)
+                respond(ouch_accepted(m, i, 'B', 100, "AAAA", PRICE, 'L'));
+            pass(i < 5 ? 700 * NS_PER_MS : 205 * NS_PER_MS);
+            assert_int_equal(fake_to(ORDERS) >= 0 && fake.connections[fake_to(ORDERS)].address == EXCHANGE,
+                             row > 0 || i < 5);
+        }
+        if (row == 0)
+            log_in("S1", 1);
+        assert_int_equal(fake.connections[fake_to(ORDERS)].address, EXCHANGE + (row == 0));
     }
 }
 
