@@ -1,5 +1,6 @@
 """The whole memory after the reset: no key and no password is left, whatever ended the run."""
 import pathlib
+import struct
 
 import pytest
 
@@ -8,8 +9,10 @@ from workshop.vm import qemu
 from workshop.vm.game import Game
 
 KEY, PASSWORD = "0x" + "5ec2e7" * 5 + "4b", "Sesame+open/42"
-SECRETS = (bytes.fromhex(KEY[2:]), KEY[2:].encode(), PASSWORD.encode(), PASSWORD.replace("+", "%2B").replace(
-    "/", "%2F").encode())
+RAW = bytes.fromhex(KEY[2:])
+PADDED = [bytes(byte ^ pad for byte in RAW) for pad in (0x36, 0x5c)]    # as HMAC hashes it, RFC 2104 section 2
+SECRETS = (RAW, KEY[2:].encode(), PASSWORD.encode(), PASSWORD.replace("+", "%2B").replace("/", "%2F").encode(),
+           *PADDED, *(struct.pack("<4I", *struct.unpack(">4I", padded)) for padded in PADDED))
 GAME = f"feed=10.0.2.2:{{input}} submit=10.0.2.2:{{output}} user=u n=12 m=823,108 capture=1514,64 key={KEY} "
 
 
