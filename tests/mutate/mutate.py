@@ -32,6 +32,7 @@ MAKE = ("make", "--no-print-directory", "-j2", "BUILD=build", "SANITIZE=-O2", "T
 CHECK = "build/host/tests/matcher/matcher_check"
 OTHERS = {"build/test/tests/wire/timeline": [" ".join(sorted(str(p.relative_to(ROOT))
                                                              for p in ROOT.glob("tests/wire/*/*.wire")))],
+          "build/test/transport/contract_test-own": [""],
           "build/test/sim-own": ["--peer own --seed 1795308856910413 --steps 100000"],
           CHECK: ["small 20220217 50000", "tails 20220217 30000", "sweep 20220217 90000 scalar",
                   "sweep 20220217 90000"],
