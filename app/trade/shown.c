@@ -37,6 +37,13 @@ static const struct counter_metric market_metrics[SHOWN_VALUE_COUNT] = {
     MARKET(open_buy), MARKET(open_sell), MARKET(fills), MARKET(profit), MARKET(loss),
 };
 
+/* Returns a number of shares of 30 bits: an exchange may say that we hold more. */
+static int64_t cut(int64_t shares)
+{
+    const int64_t most = INT64_C(1) << 30;
+    return shares > most ? most : shares < -most ? -most : shares;
+}
+
 /* Returns the profit of a symbol since the day began, in units of 0.0001: cash, and the position at the last price
  * that was heard. A snapshot or a broken trade may have taken that price out of the book. Shares that were held before
  * count from the first price on. Without any price shares have no value, and there is no profit. No product or sum
@@ -44,7 +51,7 @@ static const struct counter_metric market_metrics[SHOWN_VALUE_COUNT] = {
 static int64_t profit_of(uint32_t symbol)
 {
     const struct ouch_symbol *own = ouch_symbol(symbol);
-    const int64_t price = book_top(symbol)->last_price, held_max = INT64_C(1) << 30;
+    const int64_t price = book_top(symbol)->last_price;
     struct value *v = &trade.values[symbol];
     ASSERT(symbol < trade_settings.symbol_count);
     if (price != 0)
@@ -53,15 +60,14 @@ static int64_t profit_of(uint32_t symbol)
         v->first_price = price;
     if (v->first_price == 0 && (own->position != 0 || v->shares != 0))
         return 0;
-    const int64_t held = own->position > held_max ? held_max : own->position < -held_max ? -held_max : own->position;
-    return own->cash + held * v->last_price - v->shares * v->first_price;
+    return own->cash + cut(own->position) * v->last_price - v->shares * v->first_price;
 }
 
 void shown_begin_day(void)
 {
     ASSERT(trade_settings.symbol_count <= BOOK_SYMBOL_COUNT_MAX);
     for (uint32_t i = 0; i < trade_settings.symbol_count; i++) {
-        trade.values[i].shares = ouch_symbol(i)->position;
+        trade.values[i].shares = cut(ouch_symbol(i)->position);
         trade.values[i].first_price = trade.values[i].last_price;
     }
 }

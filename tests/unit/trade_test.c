@@ -900,6 +900,25 @@ TEST(position_before_the_session_earns_from_the_first_price_on)
     assert_int_equal(counter("market.AAAA.long"), 300);
 }
 
+/* The exchange says so, and nobody orders any more. */
+TEST(position_beyond_all_reason_has_a_profit_that_can_be_counted)
+{
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    for (int i = 0; i < 8; i++)
+        respond(ouch_executed(m, 1, UINT32_MAX, PRICE, (uint64_t)i));
+    memcpy(m, "S\0\0\0\0\0\0\0\0E", 10);
+    respond(10);
+    fake_closed(orders, TRANSPORT_RESET);
+    turn(1000);
+    responses = 0;
+    log_in("S2", 1);
+    feed(itch_trade(m, LOCATE, ITCH_PRICE_MAX));
+    pass(2 * NS_PER_MS);
+    assert_true(ouch_symbol(0)->position > INT64_C(1) << 34);
+    assert_int_equal(counter("pool.trade_profit"), (uint64_t)(ITCH_PRICE_MAX - PRICE) << 30);
+}
+
 TEST(orders_that_are_rejected_in_a_row_stop_the_program)
 {
     start_ready("strategy=take take.buy=100 risk.rejects=3 risk.rate=100");
