@@ -81,6 +81,8 @@ bool tcp_message_send_long(struct net_stack *stack, struct tcp_connection *c, ui
         return false;
     if (tcp_ring_write(stack, c, c->message->data + TCP_MESSAGE_OFFSET + from, bytes, now_ns) != bytes)
         return false;
-    c->ready.on = false; /* the area is the application's again */
+    tcp_message_release(stack, c->message); /* else a quiet connection would keep a buffer */
+    c->message = NULL;
+    c->ready.on = false;
     return true;
 }

@@ -31,6 +31,7 @@ TEST(message_of_exactly_the_mss_leaves_in_one_segment)
     }
     EXPECT(p, PA, 2001, 1, 1);
     EXPECT_NUMBER("prepared", p->stack->ip.counters.tcp_tx_fast, 1);
+    EXPECT_NUMBER("buffers of messages", p->stack->tcp.message_count, 1); /* the ring keeps the second message */
     peer_send(p, A, 1, 2002, NULL, 0);
 }
 
