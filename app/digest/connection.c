@@ -107,6 +107,7 @@ static enum step_result reply_send(struct connection *c, uint32_t messages_max, 
     if (digest_connection_messages_out(c, now_ns) >= min_size(messages_max, CONNECTION_MESSAGES_MAX))
         return STEP_BLOCKED;
     uint8_t *message = transport_message(c->id);
+    step->no_buffer = message == NULL;
     if (message == NULL)
         return STEP_BLOCKED;
     memcpy(message, c->reply.text, bytes);

@@ -42,6 +42,7 @@ struct digest_step {
     enum step_result result;
     size_t bytes_here; /* taken from a body by this CPU */
     bool sent;         /* a message is out */
+    bool no_buffer;    /* blocked, because there was none for a message */
 };
 
 struct connection {

@@ -17,8 +17,8 @@ enum {
     PLACE_COUNT = SERVER_CONNECTION_COUNT + SERVER_REFUSAL_COUNT,
     MESSAGES_SHARED = 128,  /* among the readers that are slow */
     MESSAGES_OUT_MAX = 192, /* in all: the network, the control channel and others need buffers, too */
-    /* Above BLOCKED_COUNT_MAX slow readers and MESSAGES_SHARED messages, the reader that has stalled the longest is cut
-     * off. */
+    /* Above BLOCKED_COUNT_MAX slow readers, or without a buffer for another message, the reader that has stalled the
+     * longest is cut off. A slow reader may keep a buffer more than it has messages out: that of its next one. */
     BLOCKED_COUNT_MAX = 100,
     STEP_NS = 1000,   /* for a step that takes no body: a head, a response */
     WARM_BYTES = 256, /* the head of a request, a response */
@@ -43,6 +43,7 @@ static struct {
      * high. */
     uint32_t messages_out;
     uint64_t next_count_ns;
+    bool no_buffer; /* there was none for a message, since blocked_try looked last */
     bool blocked[PLACE_COUNT];
     uint16_t share[PLACE_COUNT]; /* places of the same address, with this one; 0: free */
     struct queue ready;
@@ -345,6 +346,7 @@ static void steps_work(uint64_t now_ns)
         const struct digest_step step = digest_connection_step(c, messages_are_out(now_ns) ? 0 : share, now_ns);
         server.dropped_count += c->dropped && !was_dropped;
         server.messages_out += step.sent;
+        server.no_buffer = server.no_buffer || step.no_buffer;
         blocked_set(place, step.result == STEP_BLOCKED);
         if (step.result == STEP_DONE)
             ready_add(place);
@@ -397,8 +399,9 @@ static void blocked_try(uint64_t now_ns)
 {
     if (server.blocked_count == 0 || now_ns < server.next_blocked_ns)
         return;
-    if (server.blocked_count > BLOCKED_COUNT_MAX || messages_are_out(now_ns))
+    if (server.blocked_count > BLOCKED_COUNT_MAX || server.no_buffer || messages_are_out(now_ns))
         slowest_evict(now_ns);
+    server.no_buffer = false;
     for (size_t place = 0; place < PLACE_COUNT; place++)
         if (server.blocked[place])
             ready_add(place);

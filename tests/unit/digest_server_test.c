@@ -211,16 +211,14 @@ TEST(a_body_that_ends_early_is_refused)
     fake_text(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc");
     fake_ended(id);
     turn();
-    assert_non_null(strstr(answer(id), "400 Bad Request"));
-    assert_non_null(strstr(answer(id), "ends before its length"));
+    assert_true(strstr(answer(id), "400 Bad Request") && strstr(answer(id), "ends before its length"));
 }
 
 TEST(a_chunked_body_above_the_limit_is_refused)
 {
     digest_settings.body_max = 5;
-    int id = opened();
-    ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n");
-    assert_non_null(strstr(answer(id), "413 "));
+    ask(opened(), "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n");
+    assert_non_null(strstr(answer(0), "413 "));
 }
 
 TEST(a_head_without_end_is_refused)
@@ -253,8 +251,7 @@ TEST(a_stream_that_turns_bad_breaks_off)
 {
     int id = opened();
     ask(id, "POST /base64 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nfoo\r\nx");
-    assert_true(fake.connections[id].aborted_by_us);
-    assert_null(strstr(answer(id), "400"));
+    assert_true(fake.connections[id].aborted_by_us && !strstr(answer(id), "400"));
 }
 
 TEST(rounds_are_worked_on_side_by_side)
@@ -300,18 +297,14 @@ TEST(a_slow_reader_holds_back_its_own_stream_alone)
     assert_true(c->held && c->sent_bytes <= 3000 && c->sent_bytes > 1000);
     ask(other, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
     assert_non_null(strstr(answer(other), "200 OK"));
-    for (int part = 0; part < 2; part++) {
-        for (int i = 0; i < 100 && c->held; i++) {
+    for (int part = 0; part < 3; part++) {
+        for (int i = 0; i < 100 && (c->held || part == 2); i++) {
             c->acked_bytes = c->sent_bytes;
             wait(10 * NS_PER_MS);
         }
         assert_false(c->held);
         if (part == 0)
             fake_data(slow, half, sizeof half);
-    }
-    for (int i = 0; i < 100; i++) {
-        c->acked_bytes = c->sent_bytes;
-        wait(10 * NS_PER_MS);
     }
     assert_string_equal(answer(slow) + c->sent_bytes - 7, "\r\n0\r\n\r\n");
 }
@@ -665,6 +658,18 @@ TEST(the_only_reader_that_stalls_may_be_cut_off)
     wait(100 * NS_PER_MS);
     assert_true(fake.connections[slow].aborted_by_us);
     assert_int_equal(counter("digest.evicted"), 1);
+}
+
+TEST(without_a_buffer_the_slowest_reader_is_cut_off)
+{
+    int slow = opened(), other = opened();
+    fake.connections[slow].window_bytes = 0;
+    fake.connections[other].no_message = true; /* the readers that wait keep the last ones */
+    ask(slow, request);
+    wait(2 * NS_PER_S);
+    ask(other, request);
+    wait(100 * NS_PER_MS);
+    assert_true(fake.connections[slow].aborted_by_us && !fake.connections[other].aborted_by_us);
 }
 
 /* Above 100 readers that take nothing, the one that has stalled the longest goes. */
