@@ -20,6 +20,9 @@ enum state {
     LEAVING, /* everything has been sent, FIN too */
 };
 
+/* More than this unacknowledged holds the next piece back: four visitors must leave transmit buffers to the program. */
+enum { UNACKED_BYTES_MAX = 32 * 1024 };
+
 struct status_page_connection {
     enum state state;
     int id;
@@ -192,7 +195,7 @@ static void send_piece(struct status_page_connection *c, uint64_t now_ns)
     struct status_page_response *r = &c->response;
     ASSERT(c->state == SENDING && r->bytes <= sizeof r->piece);
     if (r->bytes > 0) {
-        uint8_t *message = transport_message(c->id);
+        uint8_t *message = transport_unacked_bytes(c->id) <= UNACKED_BYTES_MAX ? transport_message(c->id) : NULL;
         if (!message)
             return;
         memcpy(message, r->piece, r->bytes);
