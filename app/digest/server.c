@@ -176,6 +176,26 @@ static void drop(struct connection *c, uint64_t now_ns)
     ASSERT(server.dropped_count <= server.used_count);
 }
 
+static void closed(size_t place)
+{
+    struct connection *c = &server.connections[place];
+    ASSERT(server.used_count > 0);
+    server.place_of[c->id] = -1;
+    server.used_count--;
+    server.dropped_count -= c->dropped;
+    share_change(c->address, -1);
+    server.share[place] = 0;
+    blocked_set(place, false);
+    digest_connection_end(c);
+}
+
+/* Drops a connection whose place a newcomer gets at once: those that are refused may have all others. */
+static void displace(struct connection *c, uint64_t now_ns)
+{
+    drop(c, now_ns);
+    closed((size_t)(c - server.connections));
+}
+
 /* Drops a connection whose place nobody needs any more. Returns false if there is none. */
 static bool drop_spare(uint64_t now_ns)
 {
@@ -183,7 +203,7 @@ static bool drop_spare(uint64_t now_ns)
         struct connection *c = &server.connections[place];
         if (c->phase == CONNECTION_FREE || !digest_connection_is_spare(c, now_ns))
             continue;
-        drop(c, now_ns);
+        displace(c, now_ns);
         counters.dropped_spare++;
         return true;
     }
@@ -237,7 +257,7 @@ static bool drop_claimed(uint32_t share, uint64_t now_ns)
     }
     if (victim == NULL)
         return false;
-    drop(victim, now_ns);
+    displace(victim, now_ns);
     ++*counted[strongest];
     return true;
 }
@@ -280,19 +300,6 @@ static void accept(int id, uint32_t address, uint64_t now_ns)
     ready_add(place);
 }
 
-static void closed(size_t place)
-{
-    struct connection *c = &server.connections[place];
-    ASSERT(server.used_count > 0);
-    server.place_of[c->id] = -1;
-    server.used_count--;
-    server.dropped_count -= c->dropped;
-    share_change(c->address, -1);
-    server.share[place] = 0;
-    blocked_set(place, false);
-    digest_connection_end(c);
-}
-
 bool digest_server_event(const struct transport_event *event, uint64_t now_ns)
 {
     if (event->kind == TRANSPORT_DATAGRAM || (event->kind == TRANSPORT_ACCEPTED && event->port != server.port))
@@ -304,7 +311,7 @@ bool digest_server_event(const struct transport_event *event, uint64_t now_ns)
         return true;
     }
     if (place < 0)
-        return event->port == server.port; /* one that was refused */
+        return event->port == server.port; /* one that was refused or displaced */
     if (event->kind == TRANSPORT_CLOSED) {
         closed((size_t)place);
         return true;
