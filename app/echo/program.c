@@ -20,10 +20,11 @@ enum {
     /* The EQUAL_COUNT_MAX-th equal datagram from one address and port is dropped. */
     EQUAL_COUNT_MAX = 1024,
     RECENT_COUNT = 256, /* datagrams whose equals are counted */
-    /* Another datagram may be counted in the place of a recent one after RECENT_S without an equal one, and after
-     * PLACE_S in any case. */
+    /* Another datagram may be counted in the place of a recent one after RECENT_S without an equal one. After PLACE_S
+     * it may if fewer than LOOP_RATE_MIN equal ones have come a second. */
     RECENT_S = 1,
     PLACE_S = 10,
+    LOOP_RATE_MIN = 8,
     SILENT_S_MAX = 60,    /* without a byte in either direction; then the connection is reset */
     SILENT_S_FULL = 1,    /* the silence after which a newcomer gets a place */
     PEER_PORT_MIN = 1024, /* datagrams from lower ports may come from another echo */
@@ -148,15 +149,17 @@ static struct recent *place_of(uint64_t hash) { return &state.recent[hash % RECE
 
 /* Returns true for each EQUAL_COUNT_MAX-th equal datagram from one address and port. A server that answers our answers,
  * because a datagram was forged in its name, sends the same datagram again and again: a drop ends the loop. Loops that
- * share a place are counted one after the other. A datagram that comes now and then holds a place for PLACE_S at most;
- * the next one in it is the loop's, which comes far more often. */
+ * share a place are counted one after the other, if their round trips are shorter than 1 s / LOOP_RATE_MIN. A datagram
+ * that comes now and then holds a place for PLACE_S at most; the next one in it is the loop's, which comes far more
+ * often. */
 static bool is_loop(const struct transport_event *event, uint64_t now_ns)
 {
     const uint64_t hash = hash_of(event);
     struct recent *place = place_of(hash);
     ASSERT(place->count < EQUAL_COUNT_MAX);
+    const uint64_t held_ns = now_ns - place->first_ns;
     if (place->count > 0 && place->hash != hash && now_ns - place->last_ns < RECENT_S * NS_PER_S
-        && now_ns - place->first_ns < PLACE_S * NS_PER_S)
+        && (held_ns < PLACE_S * NS_PER_S || place->count * NS_PER_S >= held_ns * LOOP_RATE_MIN))
         return false;
     if (place->hash != hash || place->count == 0)
         *place = (struct recent){ .hash = hash, .first_ns = now_ns };
