@@ -142,6 +142,12 @@ static void add_kvm(uint32_t base)
     fake_cpu_leaf(base + 1, (struct cpuid){ .eax = BIT(KVM_FEATURE_CLOCKSOURCE2_BIT) });
 }
 
+static void find_kvm(void)
+{
+    add_kvm(FIRST_BASE);
+    hypervisor_find();
+}
+
 /* Adds CPUID 0x15 of a CPU at CLAIMED_KHZ: a crystal of 25 MHz times 288 / 2. */
 static void add_claim(void)
 {
@@ -296,8 +302,7 @@ TEST(machine_without_any_source_has_no_clock)
 TEST(change_of_the_page_without_a_change_of_scale_is_silent)
 {
     uint64_t ns;
-    add_kvm(FIRST_BASE);
-    hypervisor_find();
+    find_kvm();
     expect_clock("kvmclock", TRUE_KHZ);
     log_begin = log_end();
     clock_follow_host();
@@ -313,8 +318,7 @@ TEST(change_of_the_page_without_a_change_of_scale_is_silent)
 
 TEST(another_host_has_another_scale_and_time_goes_on_without_a_step)
 {
-    add_kvm(FIRST_BASE);
-    hypervisor_find();
+    find_kvm();
     expect_clock("kvmclock", TRUE_KHZ);
     host_says.tsc_to_system_mul = UINT32_C(1) << 30; /* 4 GHz */
     page_put();
@@ -334,8 +338,7 @@ TEST(another_host_has_another_scale_and_time_goes_on_without_a_step)
 TEST(scale_that_changes_between_two_readings_of_others_is_noticed)
 {
     uint64_t ns;
-    add_kvm(FIRST_BASE);
-    hypervisor_find();
+    find_kvm();
     expect_clock("kvmclock", TRUE_KHZ);
     host_says.tsc_to_system_mul = UINT32_C(1) << 30;
     assert_true(kvmclock_now_ns(&ns)); /* the comparison of each minute comes first */
@@ -345,8 +348,7 @@ TEST(scale_that_changes_between_two_readings_of_others_is_noticed)
 
 TEST(host_that_stopped_the_machine_is_logged_once)
 {
-    add_kvm(FIRST_BASE);
-    hypervisor_find();
+    find_kvm();
     expect_clock("kvmclock", TRUE_KHZ);
     host_says.flags = BIT(PVCLOCK_GUEST_STOPPED_BIT);
     page_put();
@@ -363,8 +365,7 @@ TEST(host_that_stopped_the_machine_is_logged_once)
 
 TEST(page_that_is_being_written_is_not_read)
 {
-    add_kvm(FIRST_BASE);
-    hypervisor_find();
+    find_kvm();
     expect_clock("kvmclock", TRUE_KHZ);
     host_says.tsc_to_system_mul = UINT32_C(1) << 30;
     page_put();
@@ -385,8 +386,7 @@ TEST(time_of_the_host_is_that_of_the_page_and_the_cycles_since)
     } rows[] = { { 0, 500 }, { 1, 1000 }, { -1, 250 } };
     const uint64_t since_cycles = UINT64_C(1000000000) * NS_PER_S;
     uint64_t ns;
-    add_kvm(FIRST_BASE);
-    hypervisor_find();
+    find_kvm();
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         host_says.tsc_shift = rows[i].shift;
         host_says.system_time = 7 * NS_PER_S;
@@ -402,8 +402,7 @@ TEST(time_of_the_host_is_that_of_the_page_and_the_cycles_since)
 TEST(wall_clock_is_that_of_the_start_and_the_time_since)
 {
     uint64_t before_ns, ns, after_ns;
-    add_kvm(FIRST_BASE);
-    hypervisor_find();
+    find_kvm();
     host_says.system_time = 7 * NS_PER_S;
     host_says.tsc_timestamp = cycles_now();
     assert_true(kvmclock_now_ns(&before_ns));
@@ -434,8 +433,7 @@ TEST(without_kvmclock_neither_page_is_asked_for)
 TEST(shift_of_more_than_the_word_gives_no_time)
 {
     uint64_t ns;
-    add_kvm(FIRST_BASE);
-    hypervisor_find();
+    find_kvm();
     for (int shift = -32; shift <= 32; shift++) {
         host_says.tsc_shift = (int8_t)shift;
         assert_int_equal(kvmclock_now_ns(&ns), shift > -32 && shift < 32);
@@ -445,8 +443,7 @@ TEST(shift_of_more_than_the_word_gives_no_time)
 TEST(page_that_is_never_whole_gives_no_time)
 {
     uint64_t ns;
-    add_kvm(FIRST_BASE);
-    hypervisor_find();
+    find_kvm();
     page.version = 1; /* odd: the host is writing, and page_put keeps it */
     assert_false(kvmclock_now_ns(&ns));
     assert_false(kvmclock_wall_ns(&ns));

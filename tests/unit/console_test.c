@@ -85,44 +85,36 @@ static void expect_each_line_once(void)
     assert_string_equal(written, "[    0.000000] one\n[    0.000000] two\n[    0.000000] three\n");
 }
 
-TEST(worker_that_the_host_stops_in_a_write_is_waited_for)
+TEST(worker_that_the_host_stops_in_a_write_is_waited_for_even_if_another_has_trapped)
 {
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, worker, NULL), 0);
-    while (!__atomic_load_n(&writing, __ATOMIC_ACQUIRE))
-        usleep(100);
-    expect_each_line_once();
-    pthread_join(thread, NULL);
+    for (int trapped = 0; trapped < 2; trapped++) {
+        pthread_t thread;
+        if (trapped)
+            test_before_each();
+        failed = trapped ? WATCHDOG_WORKER + 1 : 0;
+        assert_int_equal(pthread_create(&thread, NULL, worker, NULL), 0);
+        while (!__atomic_load_n(&writing, __ATOMIC_ACQUIRE))
+            usleep(100);
+        expect_each_line_once();
+        pthread_join(thread, NULL);
+    }
 }
 
-TEST(worker_that_writes_is_waited_for_if_another_has_trapped)
+/* A silent worker has a second. One that has trapped, or has fired the watchdog, has no time. */
+TEST(worker_that_does_not_write_is_waited_for_unless_it_has_failed)
 {
-    pthread_t thread;
-    failed = WATCHDOG_WORKER + 1;
-    assert_int_equal(pthread_create(&thread, NULL, worker, NULL), 0);
-    while (!__atomic_load_n(&writing, __ATOMIC_ACQUIRE))
-        usleep(100);
-    expect_each_line_once();
-    pthread_join(thread, NULL);
-}
-
-TEST(worker_that_stays_silent_is_waited_for_a_second)
-{
-    is_silent = true;
-    expect_each_line_once();
-    assert_int_equal(spin_count, 1000000 / 10);
-}
-
-TEST(worker_that_has_trapped_is_not_waited_for)
-{
-    failed = WATCHDOG_WORKER;
-    expect_each_line_once();
-    assert_int_equal(spin_count, 0);
-}
-
-TEST(worker_that_has_fired_the_watchdog_is_not_waited_for)
-{
-    has_fired = true;
-    expect_each_line_once();
-    assert_int_equal(spin_count, 0);
+    static const struct {
+        uint32_t failed;
+        bool has_fired, is_silent;
+        unsigned spins;
+    } rows[] = { { 0, false, true, 1000000 / 10 }, { WATCHDOG_WORKER, false, false, 0 }, { 0, true, false, 0 } };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        if (i > 0)
+            test_before_each();
+        failed = rows[i].failed;
+        has_fired = rows[i].has_fired;
+        is_silent = rows[i].is_silent;
+        expect_each_line_once();
+        assert_int_equal(spin_count, rows[i].spins);
+    }
 }

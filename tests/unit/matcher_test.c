@@ -54,15 +54,30 @@ static const char *answers_of(struct matcher *matcher, const char *burst)
     return text;
 }
 
-TEST(matcher_finds_the_examples_of_the_rules)
+TEST(matcher_finds_all_answers_of_a_burst)
 {
-    assert_string_equal(answers_of(matcher_of(1, "3", NULL), "123456789"), "3@3 6@6 9@9");
-    assert_string_equal(answers_of(matcher_of(6, "823", "108"), "123456789987654321"), "12345@5 3456@6 9876@13 432@17");
-}
-
-TEST(matcher_answers_once_if_both_constants_divide)
-{
-    assert_string_equal(answers_of(matcher_of(3, "2", "3"), "126"), "12@2 2@2 126@3 26@3 6@3");
+    static const struct {
+        uint32_t n;
+        const char *moduli[2], *burst, *answers;
+    } rows[] = {
+        /* the examples of the rules */
+        { 1, { "3" }, "123456789", "3@3 6@6 9@9" },
+        { 6, { "823", "108" }, "123456789987654321", "12345@5 3456@6 9876@13 432@17" },
+        /* once if both constants divide */
+        { 3, { "2", "3" }, "126", "12@2 2@2 126@3 26@3 6@3" },
+        /* a modulus of 1 has all substrings */
+        { 2, { "1" }, "1023", "1@1 10@2 2@3 23@4 3@4" },
+        /* powers of two and five are decided by the last digits */
+        { 4, { "8" }, "1016", "1016@4 16@4" },
+        { 4, { "125" }, "90125", "125@5" },
+        { 3, { "10" }, "1002", "10@2 100@3" },
+        /* a tail of several digits: a multiple of 8 p, and one of p alone whose last digit is even, too */
+        { 64, { "837186056946786965637784952" }, "7837186056946786965637784952", "837186056946786965637784952@28" },
+        { 64, { "837186056946786965637784952" }, "7209296514236696741409446238", "" },
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
+        assert_string_equal(answers_of(matcher_of(rows[i].n, rows[i].moduli[0], rows[i].moduli[1]), rows[i].burst),
+                            rows[i].answers);
 }
 
 /* Plays a multiple of p, 3 p and 8 p. Its last digit alone does not decide about 8 p. The number comes in one burst or
@@ -89,19 +104,6 @@ TEST(matcher_answers_once_if_three_probes_find_it)
         }
 }
 
-/* Plays a multiple of 8 p, and one of p alone whose last digit is even, too. */
-TEST(matcher_verifies_a_tail_of_several_digits)
-{
-    struct matcher *matcher = matcher_of(64, "837186056946786965637784952", NULL);
-    assert_string_equal(answers_of(matcher, "7837186056946786965637784952"), "837186056946786965637784952@28");
-    assert_string_equal(answers_of(matcher, "7209296514236696741409446238"), "");
-}
-
-TEST(matcher_answers_of_one_are_all_substrings)
-{
-    assert_string_equal(answers_of(matcher_of(2, "1", NULL), "1023"), "1@1 10@2 2@3 23@4 3@4");
-}
-
 TEST(matcher_answer_spans_many_bursts_and_grows_by_zeros)
 {
     struct matcher *matcher = matcher_of(7, "99991", NULL);
@@ -113,13 +115,6 @@ TEST(matcher_answer_spans_many_bursts_and_grows_by_zeros)
     assert_string_equal(answers_of(matcher, "000"), "9999100@7"); /* N = 7 */
     assert_int_equal(matcher_stats(matcher)->answers, 3);
     assert_int_equal(matcher_stats(matcher)->digits, 9);
-}
-
-TEST(matcher_powers_of_two_and_five_are_decided_by_the_last_digits)
-{
-    assert_string_equal(answers_of(matcher_of(4, "8", NULL), "1016"), "1016@4 16@4");
-    assert_string_equal(answers_of(matcher_of(4, "125", NULL), "90125"), "125@5");
-    assert_string_equal(answers_of(matcher_of(3, "10", NULL), "1002"), "10@2 100@3");
 }
 
 TEST(matcher_restart_lets_no_answer_span_the_gap)

@@ -69,6 +69,23 @@ static uint32_t requested(uint64_t *sequence)
     return load_be16(request + 18);
 }
 
+static void expect_request(uint64_t sequence, uint32_t count)
+{
+    uint64_t from = 0;
+    assert_int_equal(requested(&from), count);
+    assert_int_equal(from, sequence);
+}
+
+static void expect_no_request(void) { expect_request(0, 0); }
+
+/* Goes on at a message, as after a snapshot. */
+static void resume(uint64_t sequence)
+{
+    taken = sequence - 1;
+    mold_resume(sequence, now_ns);
+    drain(mold_advance());
+}
+
 TEST(first_copy_wins_and_the_second_is_a_duplicate)
 {
     send(MOLD_A, 1, 3);
@@ -91,35 +108,31 @@ TEST(datagram_that_overlaps_brings_its_new_messages)
 
 TEST(other_line_fills_a_gap_and_nothing_is_requested)
 {
-    uint64_t sequence;
     send(MOLD_A, 1, 2);
     send(MOLD_A, 5, 2); /* 3 and 4 are lost on A */
     assert_false(mold_is_current());
     now_ns += WAIT_NS - 1;
-    assert_int_equal(requested(&sequence), 0);
+    expect_no_request();
     send(MOLD_B, 3, 2);
     assert_int_equal(taken, 6);
     assert_true(mold_is_current());
     now_ns += NS_PER_S;
-    assert_int_equal(requested(&sequence), 0);
+    expect_no_request();
     assert_int_equal(mold_next_deadline_ns(), UINT64_MAX);
 }
 
 TEST(gap_of_both_lines_is_requested_and_filled_part_by_part)
 {
-    uint64_t sequence;
     send(MOLD_A, 1, 2);
     send(MOLD_A, 9, 2);
     send(MOLD_B, 9, 2);
     assert_int_equal(mold_next_deadline_ns(), now_ns + WAIT_NS);
     now_ns += WAIT_NS;
-    assert_int_equal(requested(&sequence), 6);
-    assert_int_equal(sequence, 3);
-    assert_int_equal(requested(&sequence), 0); /* once */
+    expect_request(3, 6);
+    expect_no_request(); /* once */
     send(MOLD_REREQUEST, 3, 4);
     assert_int_equal(taken, 6);
-    assert_int_equal(requested(&sequence), 2); /* the rest, at once */
-    assert_int_equal(sequence, 7);
+    expect_request(7, 2); /* the rest, at once */
     send(MOLD_REREQUEST, 7, 2);
     assert_int_equal(taken, 10);
     assert_true(mold_is_current());
@@ -140,12 +153,12 @@ TEST(long_gap_is_filled_by_requests_that_run_in_parallel)
     assert_int_equal(first, 2 + MOLD_WINDOW);
     send(MOLD_REREQUEST, 2 + MOLD_ASK_COUNT, MOLD_ASK_COUNT);
     assert_true(requested(&sequence) == MOLD_ASK_COUNT && sequence == 2);
-    assert_int_equal(requested(&sequence), 0);
+    expect_no_request();
     send(MOLD_REREQUEST, 2, MOLD_ASK_COUNT);
     assert_int_equal(taken, 1 + 2 * MOLD_ASK_COUNT);
     for (uint32_t i = 0; i < 2; i++) /* room for two more */
         assert_true(requested(&sequence) == MOLD_ASK_COUNT && sequence == first + i * MOLD_ASK_COUNT);
-    assert_int_equal(requested(&sequence), 0);
+    expect_no_request();
     now_ns += MOLD_RETRY_NS;
     assert_true(requested(&sequence) == MOLD_ASK_COUNT && sequence == taken + 1);
     assert_int_equal(mold_counters.missed_a, 99998);
@@ -153,7 +166,6 @@ TEST(long_gap_is_filled_by_requests_that_run_in_parallel)
 
 TEST(each_hole_waits_for_the_other_line_again)
 {
-    uint64_t sequence;
     send(MOLD_A, 1, 1);
     send(MOLD_A, 3, 1);
     send(MOLD_A, 5, 1);
@@ -161,21 +173,18 @@ TEST(each_hole_waits_for_the_other_line_again)
     send(MOLD_B, 2, 1);
     assert_int_equal(taken, 3);
     now_ns += WAIT_NS / 2 + 1;
-    assert_int_equal(requested(&sequence), 0);
+    expect_no_request();
     now_ns += WAIT_NS;
-    assert_int_equal(requested(&sequence), 1);
-    assert_int_equal(sequence, 4);
+    expect_request(4, 1);
 }
 
 TEST(heartbeat_tells_of_a_lost_tail)
 {
-    uint64_t sequence;
     send(MOLD_A, 1, 2);
     send(MOLD_A, 4, 0);
     assert_false(mold_is_current());
     now_ns += WAIT_NS;
-    assert_int_equal(requested(&sequence), 1);
-    assert_int_equal(sequence, 3);
+    expect_request(3, 1);
     assert_int_equal(mold_heard_ns(), NS_PER_S);
 }
 
@@ -205,14 +214,12 @@ TEST(gap_without_an_answer_is_lost_and_a_snapshot_goes_on)
         now_ns += MOLD_RETRY_NS;
     }
     assert_false(mold_is_lost());
-    assert_int_equal(requested(&sequence), 0);
+    expect_no_request();
     assert_true(mold_is_lost());
     send(MOLD_A, 3, 1); /* too late: the snapshot decides */
     assert_int_equal(taken, 2);
     send(MOLD_A, 10, 2);
-    taken = 4;
-    mold_resume(5, now_ns);
-    drain(mold_advance());
+    resume(5);
     assert_int_equal(taken, 7);
     assert_false(mold_is_lost() || mold_is_current());
     send(MOLD_B, 8, 1);
@@ -230,9 +237,7 @@ TEST(snapshot_of_the_future_makes_stored_messages_void)
     mold_init(WAIT_NS, TIMEOUT_NS, NULL);
     send(MOLD_A, MOLD_GAP_MAX + 100, 1);
     assert_true(mold_is_lost());
-    taken = MOLD_GAP_MAX + 199;
-    mold_resume(MOLD_GAP_MAX + 200, now_ns);
-    drain(mold_advance());
+    resume(MOLD_GAP_MAX + 200);
     assert_true(mold_is_current());
     send(MOLD_A, MOLD_GAP_MAX + 200, 1);
     assert_int_equal(taken, MOLD_GAP_MAX + 200);
@@ -240,9 +245,7 @@ TEST(snapshot_of_the_future_makes_stored_messages_void)
     send(MOLD_A, MOLD_GAP_MAX + 110, 5);
     send(MOLD_A, MOLD_GAP_MAX + 100, 20); /* begins before that one and ends after it */
     send(MOLD_A, MOLD_GAP_MAX + 102, 0);  /* the line goes back */
-    taken = MOLD_GAP_MAX + 103;
-    mold_resume(MOLD_GAP_MAX + 104, now_ns);
-    drain(mold_advance());
+    resume(MOLD_GAP_MAX + 104);
     assert_int_equal(taken, MOLD_GAP_MAX + 119);
 }
 
@@ -255,18 +258,14 @@ TEST(wrong_number_is_forgotten_after_a_snapshot)
     assert_true(mold_is_lost());
     send(MOLD_A, 3, 1);
     send(MOLD_A, 4, 2);
-    taken = 3;
-    mold_resume(4, now_ns);
-    drain(mold_advance());
+    resume(4);
     assert_false(mold_is_current()); /* the line still speaks of them */
     assert_true(mold_is_lost());
     send(MOLD_B, FAR, 1);
     send(MOLD_A, 6, 1);
     send(MOLD_A, 7, 1);
     send(MOLD_B, 7, 1);
-    taken = 6;
-    mold_resume(7, now_ns);
-    drain(mold_advance());
+    resume(7);
     assert_int_equal(taken, 7);
     assert_true(mold_is_current());
     assert_int_equal(mold_counters.drop_sequence, 1);
@@ -311,9 +310,7 @@ TEST(session_that_ends_is_silent_or_brings_nothing_is_left)
     now_ns++;
     assert_false(joins("TODAY     ", 0) || joins("TODAY     ", 0xffff));
     assert_true(joins("TODAY     ", 2) && mold_is_lost()); /* until somebody has emptied the books */
-    taken = 0;
-    mold_resume(1, now_ns);
-    drain(mold_advance());
+    resume(1);
     assert_int_equal(taken, 2);
     now_ns += TIMEOUT_NS - 1;
     assert_false(joins("STRAY     ", 0));
@@ -376,7 +373,6 @@ TEST(nonsense_is_dropped_and_counted)
 
 TEST(full_store_drops_and_the_rest_is_requested)
 {
-    uint64_t sequence;
     send(MOLD_A, 1, 1);
     for (uint64_t i = 3; i < 3 + MOLD_STORE_COUNT + 5; i++)
         send(MOLD_A, i, 1);
@@ -384,8 +380,7 @@ TEST(full_store_drops_and_the_rest_is_requested)
     send(MOLD_B, 2, 1);
     assert_int_equal(taken, 2 + MOLD_STORE_COUNT);
     now_ns += WAIT_NS;
-    assert_int_equal(requested(&sequence), 5);
-    assert_int_equal(sequence, 3 + MOLD_STORE_COUNT);
+    expect_request(3 + MOLD_STORE_COUNT, 5);
 }
 
 /* Stores what comes while the book waits for a snapshot: the oldest gives way, and none older is taken. */
@@ -401,9 +396,7 @@ TEST(full_store_keeps_the_newest_while_a_snapshot_is_awaited)
     assert_int_equal(mold_counters.drop_store_full, 2);
     assert_int_equal(mold_counters.duplicates, 1);
     assert_int_equal(mold_counters.stored, 1 + MOLD_STORE_COUNT);
-    mold_resume(3, now_ns);
-    taken = 2;
-    drain(mold_advance());
+    resume(3);
     assert_int_equal(taken, 2 + MOLD_STORE_COUNT);
     assert_true(mold_is_current());
 }

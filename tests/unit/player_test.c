@@ -102,6 +102,22 @@ static void play(const char *words)
 
 static void digits(const char *text) { say(feed_id(), text); }
 
+/* Starts play, and sends digits. The server acknowledges the answers to them, without a response. */
+static void play_acked(const char *words, const char *text)
+{
+    play(words);
+    digits(text);
+    ack_all(submit_id());
+}
+
+/* Writes random digits from `least` on, and a NUL. */
+static void random_digits(char *out, size_t count, char least)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = (char)(least + (char)random_below(10u - (unsigned)(least - '0')));
+    out[count] = '\0';
+}
+
 static const char *post_of(const char *answer)
 {
     static char post[2048];
@@ -373,9 +389,7 @@ TEST(several_feeds_make_one_stream)
     up(submit_id());
     char stream[201], part[300];
     random_state = 1;
-    for (int i = 0; i < 200; i++)
-        stream[i] = (char)('0' + random_below(10));
-    stream[200] = '\0';
+    random_digits(stream, 200, '0');
     memcpy(stream + 150, "823", 3);
     snprintf(part, sizeof part, OK_200 "\r\n%.151s", stream); /* the first feed stops inside the answer */
     say(one, part);
@@ -408,17 +422,9 @@ TEST(responses_are_counted_by_result_wherever_they_are_cut)
         fake_data(submit_id(), responses, cut);
         turn(0);
         say(submit_id(), responses + cut);
-        assert_int_equal(submit_counters.responses_2xx, 7);
-        assert_int_equal(submit_counters.responses_3xx, 1);
-        assert_int_equal(submit_counters.responses_4xx, 1);
-        assert_int_equal(submit_counters.responses_5xx, 1);
-        assert_int_equal(submit_counters.results_points, 2);
-        assert_int_equal(submit_counters.points, 12);
-        assert_int_equal(submit_counters.results_dup, 1);
-        assert_int_equal(submit_counters.results_late, 1);
-        assert_int_equal(submit_counters.results_wrong, 1);
-        assert_int_equal(submit_counters.results_early, 1);
-        assert_int_equal(submit_counters.results_other, 1);
+        assert_non_null(strstr(counted(), " responses_2xx 7 responses_3xx 1 responses_4xx 1 responses_5xx 1 "
+                                          "results_points 2 results_early 1 results_dup 1 results_late 1 "
+                                          "results_wrong 1 results_other 1 points 12\n"));
         assert_int_equal(send_queue_unanswered_count(), 1);
         assert_int_equal(submit_response_ns.count, 10);
     }
@@ -484,9 +490,7 @@ static const struct {
 TEST(a_refusal_for_now_is_answered_by_the_same_post_after_the_time_asked_for)
 {
     for (size_t i = 0; i < ARRAY_COUNT(refusals); i++) {
-        play("n=6 m=823");
-        digits("823");
-        ack_all(submit_id());
+        play_acked("n=6 m=823", "823");
         char response[200];
         snprintf(response, sizeof response, "HTTP/1.1 %sContent-Length: 2\r\n\r\nno", refusals[i].head);
         turn(MS);
@@ -508,9 +512,7 @@ TEST(a_refusal_for_now_is_answered_by_the_same_post_after_the_time_asked_for)
 TEST(a_server_that_refuses_for_now_gets_all_answers_again_until_they_expire)
 {
     uint64_t from = log_end();
-    play("n=6 m=823");
-    digits("823");
-    ack_all(submit_id());
+    play_acked("n=6 m=823", "823");
     say(submit_id(), "HTTP/1.1 503 x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     digits("91646");
     assert_string_equal(answers_sent_anew(), "");
@@ -537,9 +539,7 @@ TEST(answers_wait_for_a_connection)
     say(feed_id(), OK_200 "\r\n823181646");
     assert_int_equal(send_queue_waiting_count(), 2);
     pass(S);
-    up(submit_id());
-    turn(0);
-    assert_string_equal(answers_sent(submit_id()), "823 1646 ");
+    assert_string_equal(answers_sent_anew(), "823 1646 ");
     assert_int_equal(submit_counters.waited, 2);
     struct slow_way ways[SLOWEST_COUNT];
     assert_int_equal(slowest_list(ways, now), 2);
@@ -564,9 +564,7 @@ TEST(an_answer_not_sent_in_five_seconds_is_dropped)
     fake.refuse_connect = false;
     fake_closed(submit_id(), TRANSPORT_REFUSED);
     pass(2 * S);
-    up(submit_id());
-    turn(0);
-    assert_string_equal(answers_sent(submit_id()), "1646 ");
+    assert_string_equal(answers_sent_anew(), "1646 ");
 }
 
 TEST(a_closed_window_makes_answers_wait_in_order)
@@ -583,21 +581,23 @@ TEST(a_closed_window_makes_answers_wait_in_order)
     assert_string_equal(answers_sent(submit_id()), "1 2 12 3 23 4 34 5 45 ");
 }
 
-TEST(an_acknowledged_post_without_response_is_not_repeated)
+/* Acknowledges the post, or leaves it in flight when the network dies. */
+TEST(a_post_that_the_server_may_have_is_not_repeated)
 {
-    play("n=6 m=823");
-    digits("823");
-    ack_all(submit_id());
-    fake_closed(submit_id(), TRANSPORT_RESET);
-    assert_string_equal(answers_sent_anew(), "");
-    assert_int_equal(submit_counters.unanswered, 1);
+    for (int acked = 0; acked < 2; acked++) {
+        play("n=6 m=823");
+        digits("823");
+        if (acked)
+            ack_all(submit_id());
+        fake_closed(submit_id(), acked ? TRANSPORT_RESET : TRANSPORT_TIMED_OUT);
+        assert_string_equal(answers_sent_anew(), "");
+        assert_int_equal(submit_counters.unanswered, 1);
+    }
 }
 
 TEST(a_post_that_a_reset_peer_never_had_is_sent_again)
 {
-    play("n=6 m=823");
-    digits("823");
-    ack_all(submit_id());
+    play_acked("n=6 m=823", "823");
     digits("1646");
     fake.connections[submit_id()].acked_bytes += 60; /* a part of the second POST */
     fake_closed(submit_id(), TRANSPORT_RESET);
@@ -610,11 +610,10 @@ TEST(a_post_that_a_reset_peer_never_had_is_sent_again)
  * waits for the last one, and the POST that the peer never had goes out again. */
 TEST(unanswered_posts_are_given_up_in_slices)
 {
-    char burst[121] = { 0 };
+    char burst[121];
     play("n=6 m=1 early=off breaker=0");
     random_state = 5;
-    for (int i = 0; i < 120; i++)
-        burst[i] = (char)('1' + random_below(9));
+    random_digits(burst, 120, '1');
     digits(burst);
     for (int i = 0; i < 1000 && send_queue_waiting_count() > 0; i++)
         turn(0);
@@ -643,20 +642,9 @@ TEST(unanswered_posts_are_given_up_in_slices)
     assert_int_equal(send_queue_unanswered_count(), 1);
 }
 
-TEST(a_post_that_was_in_flight_when_the_network_died_is_not_repeated)
-{
-    play("n=6 m=823");
-    digits("823");
-    fake_closed(submit_id(), TRANSPORT_TIMED_OUT);
-    assert_string_equal(answers_sent_anew(), "");
-    assert_int_equal(submit_counters.unanswered, 1);
-}
-
 TEST(posts_behind_a_closing_response_are_sent_again)
 {
-    play("n=2 m=1");
-    digits("123"); /* 1 2 12 3 23 in the matcher's order */
-    ack_all(submit_id());
+    play_acked("n=2 m=1", "123"); /* 1 2 12 3 23 in the matcher's order */
     say(submit_id(), PLUS_8 OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");
     assert_string_equal(answers_sent_anew(), "12 3 23 ");
     assert_int_equal(submit_counters.unanswered, 0);
@@ -666,15 +654,10 @@ TEST(posts_behind_a_closing_response_are_sent_again)
 /* Plays with a server that states a length and chunks, which proves nothing about the POSTs that follow. */
 TEST(posts_behind_a_response_with_two_framings_are_not_sent_again)
 {
-    play("n=2 m=1");
-    digits("123"); /* 1 2 12 3 23 in the matcher's order */
-    ack_all(submit_id());
+    play_acked("n=2 m=1", "123"); /* 1 2 12 3 23 in the matcher's order */
     say(submit_id(), OK_200 "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n+8\n\r\n0\r\n\r\n");
-    turn(0);
-    up(submit_id());
-    turn(0);
+    assert_string_equal(answers_sent_anew(), "");
     assert_int_equal(fake.close_count, 1);
-    assert_string_equal(answers_sent(submit_id()), "");
     assert_int_equal(submit_counters.responses_2xx, 1);
     assert_int_equal(submit_counters.unanswered, 4);
 }
@@ -684,9 +667,7 @@ TEST(posts_behind_a_response_with_two_framings_are_not_sent_again)
 TEST(posts_behind_a_closing_response_that_was_cut_short_are_sent_again)
 {
     for (int how = 0; how < 2; how++) {
-        play("n=6 m=823");
-        digits("82316462469");
-        ack_all(submit_id());
+        play_acked("n=6 m=823", "82316462469");
         fake_text(submit_id(), how ? "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\n+8"
                                    : "HTTP/1.0 200 OK\r\n\r\n+8");
         if (how)
@@ -713,9 +694,7 @@ TEST(the_end_of_the_connection_completes_a_response_without_length)
 
 TEST(a_peer_that_ended_and_has_all_gets_nothing_again)
 {
-    play("n=6 m=823");
-    digits("823");
-    ack_all(submit_id());
+    play_acked("n=6 m=823", "823");
     fake_ended(submit_id());
     turn(0);
     assert_int_equal(session_counters.left, 1);
@@ -750,25 +729,19 @@ TEST(a_peer_that_ended_has_time_to_acknowledge)
 
 TEST(a_server_that_never_responds_is_left_after_five_seconds)
 {
-    play("n=6 m=823 feed.timeout=0");
-    digits("823");
-    ack_all(submit_id());
+    play_acked("n=6 m=823 feed.timeout=0", "823");
     pass(5 * S);
     assert_int_equal(fake.connect_count, 2);
     pass(MS);
     assert_int_equal(fake.close_count, 1);
     turn(MS);
-    up(submit_id());
-    turn(0);
-    assert_string_equal(answers_sent(submit_id()), "");
+    assert_string_equal(answers_sent_anew(), "");
     assert_int_equal(submit_counters.unanswered, 1);
 }
 
 TEST(a_slow_server_is_kept_as_long_as_it_responds)
 {
-    play("n=2 m=1 feed.timeout=0 server.timeout=0");
-    digits("12345678");
-    ack_all(submit_id());
+    play_acked("n=2 m=1 feed.timeout=0 server.timeout=0", "12345678");
     for (int i = 0; i < 15; i++) {
         pass(4 * S);
         say(submit_id(), PLUS_8);
@@ -972,9 +945,7 @@ TEST(a_server_that_is_slow_for_ever_does_not_keep_the_send_queue_full)
     char burst[21];
     random_state = 3;
     for (int i = 0; i < 100 && fake.connect_count == 2; i++) {
-        for (int k = 0; k < 20; k++)
-            burst[k] = (char)('0' + random_below(10));
-        burst[20] = '\0';
+        random_digits(burst, 20, '0');
         digits(burst);
         for (int k = 0; k < 100 && fake.connect_count == 2; k++) { /* the server acknowledges all */
             if (submit_id() >= 0)
@@ -1073,13 +1044,27 @@ TEST(the_network_may_be_away_for_its_timeout)
     assert_int_equal(turn(S / 2), PROGRAM_NETWORK_LOST);
 }
 
-TEST(the_server_may_be_silent_for_its_timeout)
+/* Plays until a time is over: the deadline, the operator's, the server's, which begins again with a digit. */
+TEST(each_time_limit_ends_the_game)
 {
-    play("n=6 m=823 server.timeout=4 feed.timeout=0");
-    assert_int_equal(turn(3 * S), PROGRAM_ON);
-    digits("1");
-    assert_int_equal(turn(3900 * MS), PROGRAM_ON);
-    assert_int_equal(turn(100 * MS), PROGRAM_SERVER_LOST);
+    static const struct {
+        const char *words, *name;
+        enum program_verdict verdict;
+    } rows[] = {
+        { "n=6 m=823 deadline=2.5", "deadline", PROGRAM_DEADLINE },
+        { "n=6 m=823 key=0123456789 idle.timeout=2.5", "nobody asked", PROGRAM_IDLE },
+        { "n=6 m=823 server.timeout=2.5 feed.timeout=0", "server lost", PROGRAM_SERVER_LOST },
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        play(rows[i].words);
+        if (rows[i].verdict == PROGRAM_SERVER_LOST) {
+            assert_int_equal(turn(2 * S), PROGRAM_ON);
+            digits("1");
+        }
+        assert_int_equal(turn(2400 * MS), PROGRAM_ON);
+        assert_int_equal(turn(100 * MS), rows[i].verdict);
+        assert_string_equal(service_verdict_name(rows[i].verdict), rows[i].name);
+    }
 }
 
 /* Delivers `count` bursts with an answer or more, 100 ms apart; each answer gets the same result. */
@@ -1138,14 +1123,6 @@ TEST(a_breaker_stays_closed_while_most_is_right)
     turn(6 * S); /* the right ones are forgotten, too */
     results("wrong\n", 20);
     assert_int_equal(counter("circuit_breaker.open"), 1);
-}
-
-TEST(nobody_asking_ends_the_game)
-{
-    play("n=6 m=823 key=0123456789 idle.timeout=2.5");
-    assert_int_equal(turn(2400 * MS), PROGRAM_ON);
-    assert_int_equal(turn(100 * MS), PROGRAM_IDLE);
-    assert_string_equal(service_verdict_name(PROGRAM_IDLE), "nobody asked");
 }
 
 /* Sends HELLOs that the rate limit drops. The operator's may be among them, so the game does not end. */
@@ -1245,14 +1222,6 @@ TEST(a_modulus_of_at_most_n_is_not_added)
     assert_int_equal(control_counters.commands_set, ARRAY_COUNT(rows));
 }
 
-TEST(the_deadline_ends_the_game)
-{
-    play("n=6 m=823 deadline=2.5");
-    assert_int_equal(turn(2400 * MS), PROGRAM_ON);
-    assert_int_equal(turn(100 * MS), PROGRAM_DEADLINE);
-    assert_string_equal(service_verdict_name(PROGRAM_DEADLINE), "deadline");
-}
-
 /* The time of a turn. */
 
 /* Plays a turn by the clock that ticks. It ends within 50 us, whatever comes. */
@@ -1274,15 +1243,14 @@ TEST(a_long_search_keeps_turns_short_and_loses_no_digit)
 {
     enum { EVENTS = 4, DIGITS = 600, N = 64, OCCURRENCES = N * EVENTS * DIGITS - N * (N - 1) / 2 };
     uint8_t hello[64] = "PGRN\1\1\0\100";
-    char burst[DIGITS + 1] = { 0 };
+    char burst[DIGITS + 1];
     start_the_clock();
     play("n=64 m=1 early=off key=0123456789 http.port=8080 breaker=0 feed.timeout=2");
     trace.work = 0;
     int feed = feed_id(), page = fake_accepted(8080);
     random_state = 3;
     for (int i = 0; i < EVENTS; i++) {
-        for (int k = 0; k < DIGITS; k++)
-            burst[k] = (char)('1' + random_below(9));
+        random_digits(burst, DIGITS, '1');
         fake_text(feed, burst);
     }
     fake_datagram(0x0a000203, 40000, CONTROL, hello, sizeof hello);
@@ -1339,11 +1307,10 @@ TEST(a_chunk_for_each_digit_keeps_turns_short)
     assert_non_null(strstr(sent(submit_id()), post_of("823")));
 }
 
-TEST(a_reset_takes_the_bytes_that_wait)
+/* Sends more than is searched in two turns, and resets the feed, whose last bytes wait. */
+static void reset_held_feed(void)
 {
     char burst[601] = { 0 };
-    start_the_clock();
-    play("n=64 m=1 early=off breaker=0");
     memset(burst, '7', 600);
     fake_text(feed_id(), burst);
     fake_text(feed_id(), "8234567");
@@ -1353,6 +1320,13 @@ TEST(a_reset_takes_the_bytes_that_wait)
     fake_closed(feed_id(), TRANSPORT_RESET);
     for (int i = 0; i < 100000 && (feed_id() < 0 || !player_matcher_rests()); i++)
         short_turn();
+}
+
+TEST(a_reset_takes_the_bytes_that_wait)
+{
+    start_the_clock();
+    play("n=64 m=1 early=off breaker=0");
+    reset_held_feed();
     assert_int_equal(input_stream_counters.bytes_dropped_closed, 7);
     up(feed_id());
     say(feed_id(), OK_200 "\r\n823");
@@ -1362,19 +1336,10 @@ TEST(a_reset_takes_the_bytes_that_wait)
 
 TEST(a_connection_after_a_held_one_is_held_when_its_bytes_wait)
 {
-    char burst[601] = { 0 };
     start_the_clock();
     play("n=64 m=1 early=off breaker=0");
-    memset(burst, '7', 600);
     for (int i = 0; i < 2; i++) {
-        fake_text(feed_id(), burst);
-        fake_text(feed_id(), "8234567");
-        short_turn();
-        short_turn();
-        assert_true(fake.connections[feed_id()].held);
-        fake_closed(feed_id(), TRANSPORT_RESET);
-        for (int k = 0; k < 100000 && (fake_to(FEED) < 0 || !player_matcher_rests()); k++)
-            short_turn();
+        reset_held_feed();
         fake_connected(feed_id());
         fake_text(feed_id(), OK_200 "\r\n");
         short_turn();
@@ -1593,9 +1558,7 @@ TEST(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on)
     random_state = 2;
     uint64_t offered = 0;
     for (int i = 0; i < 8; i++) {
-        for (int k = 0; k < 1000; k++)
-            burst[k] = (char)('0' + random_below(10));
-        burst[1000] = '\0';
+        random_digits(burst, 1000, '0');
         digits(burst);
         turn(100 * MS);
         offered = answer_set_counters.entered;
@@ -1616,12 +1579,11 @@ TEST(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on)
 /* Lets thousands of answers expire at once. A turn drops a few, so that the next digits do not wait. */
 TEST(expired_answers_are_dropped_a_few_a_turn)
 {
-    char burst[501] = { 0 };
+    char burst[501];
     play("n=256 m=3 early=off");
     fake_closed(submit_id(), TRANSPORT_RESET);
     random_state = 4;
-    for (int i = 0; i < 500; i++)
-        burst[i] = (char)('0' + random_below(10));
+    random_digits(burst, 500, '0');
     digits(burst);
     for (int i = 0; i < 2000 && !player_matcher_rests(); i++)
         turn(0);
@@ -1700,9 +1662,7 @@ TEST(a_usual_game_refuses_no_rehearsal)
     fake.rehearses = true;
     for (uint32_t k = 0; k < BURSTS; k++) {
         const uint32_t count = 1 + random_below(300);
-        for (uint32_t i = 0; i < count; i++)
-            burst[i] = (char)('0' + random_below(10));
-        burst[count] = 0;
+        random_digits(burst, count, '0');
         if (k % 2 == 0 && count >= 14)
             memcpy(burst + count - 14, "20220217214410", 14);
         digits(burst);

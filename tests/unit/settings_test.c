@@ -37,6 +37,15 @@ static void assert_refused(const char *text, const char *message)
     assert_string_equal(settings.error, message);
 }
 
+/* Expects a message about a word of the text. */
+static void assert_word_refused(const char *text, const char *message)
+{
+    static const char head[] = "settings, command line: ";
+    assert_false(parse(text));
+    assert_memory_equal(settings.error, head, sizeof head - 1);
+    assert_string_equal(settings.error + sizeof head - 1, message);
+}
+
 TEST(a_game_is_read_whole)
 {
     assert_true(parse(GAME));
@@ -190,8 +199,7 @@ TEST(several_feeds_are_spread_over_the_connections)
     assert_int_equal(player_settings.inputs.at[3].port, 10);
     assert_int_equal(player_settings.inputs.at[4].port, 5);
     assert_string_equal(player_settings.passwd, "");
-    assert_refused(GAME "feeds=9",
-                   "settings, command line: feeds=: \"9\": expected the number of input connections, 1 to 8");
+    assert_word_refused(GAME "feeds=9", "feeds=: \"9\": expected the number of input connections, 1 to 8");
     assert_refused("feed=1.2.3.4:5,1.2.3.5:6 feeds=1 submit=1.2.3.4:6 user=u passwd=p n=1 m=3",
                    "settings: feeds= is less than the number of addresses in feed=");
 }
@@ -225,19 +233,19 @@ TEST(words_of_boot_loaders_are_skipped)
     assert_int_equal(machine_settings.virtio_mmio.count, 2);
     assert_string_equal(machine_settings.virtio_mmio.words[0], "4K@0xd0000000:5");
     assert_string_equal(machine_settings.virtio_mmio.words[1], "512@0xfeb00e00:12");
-    assert_refused(GAME "/boot/peregrine.elf", "settings, command line: the word after m= (19 bytes, not shown): "
-                                               "not a key=value word; values have no blanks");
+    assert_word_refused(GAME "/boot/peregrine.elf", "the word after m= (19 bytes, not shown): "
+                                                    "not a key=value word; values have no blanks");
 }
 
 TEST(an_unknown_key_is_named)
 {
-    assert_refused(GAME "fed=1", "settings, command line: \"fed\": there is no such key in the program player");
-    assert_refused(GAME "N=5", "settings, command line: \"N\": there is no such key in the program player");
-    assert_refused(GAME "early", "settings, command line: \"early\": this key needs a value: key=value");
-    assert_refused(GAME "=x", "settings, command line: the word after m= (2 bytes, not shown): "
-                              "there is no such key in the program player");
-    assert_refused(GAME "\x01\xff", "settings, command line: the word after m= (2 bytes, not shown): "
-                                    "not a key=value word; values have no blanks");
+    assert_word_refused(GAME "fed=1", "\"fed\": there is no such key in the program player");
+    assert_word_refused(GAME "N=5", "\"N\": there is no such key in the program player");
+    assert_word_refused(GAME "early", "\"early\": this key needs a value: key=value");
+    assert_word_refused(GAME "=x", "the word after m= (2 bytes, not shown): "
+                                   "there is no such key in the program player");
+    assert_word_refused(GAME "\x01\xff", "the word after m= (2 bytes, not shown): "
+                                         "not a key=value word; values have no blanks");
 }
 
 TEST(a_capture_is_bounded)
@@ -253,15 +261,14 @@ TEST(a_capture_is_bounded)
     assert_true(parse(GAME));
     assert_int_equal(service_settings.capture_bytes, 0);
 #define EXPECTED ": expected BYTES or BYTES,FRAMES: 1 to 1514 bytes of each of 16 to 65536 frames"
-    assert_refused(GAME "capture=0", "settings, command line: capture=: \"0\"" EXPECTED);
-    assert_refused(GAME "capture=1515,16", "settings, command line: capture=: \"1515\"" EXPECTED);
-    assert_refused(GAME "capture=on", "settings, command line: capture=: \"on\"" EXPECTED);
-    assert_refused(GAME "capture=64,15", "settings, command line: capture=: \"15\"" EXPECTED);
-    assert_refused(GAME "capture=64,65537", "settings, command line: capture=: \"65537\"" EXPECTED);
-    assert_refused(GAME "capture=64,16,1", "settings, command line: capture=: \"64,16,1\"" EXPECTED);
-    assert_refused(GAME "capture=1514,16384",
-                   "settings, command line: capture=: \"1514,16384\": a capture takes 16 MiB "
-                   "of memory at most: BYTES and 40 for each frame");
+    assert_word_refused(GAME "capture=0", "capture=: \"0\"" EXPECTED);
+    assert_word_refused(GAME "capture=1515,16", "capture=: \"1515\"" EXPECTED);
+    assert_word_refused(GAME "capture=on", "capture=: \"on\"" EXPECTED);
+    assert_word_refused(GAME "capture=64,15", "capture=: \"15\"" EXPECTED);
+    assert_word_refused(GAME "capture=64,65537", "capture=: \"65537\"" EXPECTED);
+    assert_word_refused(GAME "capture=64,16,1", "capture=: \"64,16,1\"" EXPECTED);
+    assert_word_refused(GAME "capture=1514,16384", "capture=: \"1514,16384\": a capture takes 16 MiB "
+                                                   "of memory at most: BYTES and 40 for each frame");
     assert_refused(GAME "capture=64 capture.http=on",
                    "settings: capture.http=on goes with http.port=: the status page serves it");
     assert_refused(GAME "http.port=80 capture.http=on",
@@ -271,10 +278,8 @@ TEST(a_capture_is_bounded)
 TEST(implausible_times_are_refused)
 {
     assert_refused(GAME "idle.timeout=9", "settings: idle.timeout= goes with key=: without it nobody can ask");
-    assert_refused(GAME "watchdog=0.5",
-                   "settings, command line: watchdog=: \"0.5\": expected a time, 1s to 3600s; 0 or off: never");
-    assert_refused(GAME "breaker.window=0",
-                   "settings, command line: breaker.window=: \"0\": expected a time of at least 1ms");
+    assert_word_refused(GAME "watchdog=0.5", "watchdog=: \"0.5\": expected a time, 1s to 3600s; 0 or off: never");
+    assert_word_refused(GAME "breaker.window=0", "breaker.window=: \"0\": expected a time of at least 1ms");
 }
 
 TEST(a_time_without_a_minimum_says_its_maximum)
@@ -286,7 +291,7 @@ TEST(a_time_without_a_minimum_says_its_maximum)
     assert_string_equal(settings_describe(&zero, out), "a time, 0s to 250ms; 0 or off: never");
 }
 
-TEST(a_repeated_key_is_named) { assert_refused(GAME "n=256", "settings, command line: \"n\": given twice"); }
+TEST(a_repeated_key_is_named) { assert_word_refused(GAME "n=256", "\"n\": given twice"); }
 
 TEST(a_missing_key_is_named)
 {
@@ -297,23 +302,22 @@ TEST(a_missing_key_is_named)
 
 TEST(a_malformed_constant_is_quoted)
 {
-    assert_refused("m=823,1o8",
-                   "settings, command line: m=: \"1o8\": expected decimal numbers with commas between them");
-    assert_refused("m=823,,108", "settings, command line: m=: \"823,,108\": an empty number in the list");
-    assert_refused("m=", "settings, command line: m=: \"\": an empty number in the list");
-    assert_refused("m=823,", "settings, command line: m=: \"823,\": an empty number in the list");
-    assert_refused("m=0", "settings, command line: m=: \"0\": a modulus is at least 1 and has no leading zero");
-    assert_refused("m=-3", "settings, command line: m=: \"-3\": expected decimal numbers with commas between them");
-    assert_refused("m=1,2,3,4,5,6,7,8,9", "settings, command line: m=: \"1,2,3,4,5,6,7,8,9\": at most 8 moduli");
+    assert_word_refused("m=823,1o8", "m=: \"1o8\": expected decimal numbers with commas between them");
+    assert_word_refused("m=823,,108", "m=: \"823,,108\": an empty number in the list");
+    assert_word_refused("m=", "m=: \"\": an empty number in the list");
+    assert_word_refused("m=823,", "m=: \"823,\": an empty number in the list");
+    assert_word_refused("m=0", "m=: \"0\": a modulus is at least 1 and has no leading zero");
+    assert_word_refused("m=-3", "m=: \"-3\": expected decimal numbers with commas between them");
+    assert_word_refused("m=1,2,3,4,5,6,7,8,9", "m=: \"1,2,3,4,5,6,7,8,9\": at most 8 moduli");
     /* 2^512 - 1 is the largest, 2^512 is refused, and so is anything longer. */
     assert_true(
         parse("feed=1.1.1.1:1 submit=1.1.1.1:1 user=u passwd=p n=1 m=1340780792994259709957402499820584612747936582059"
               "2393377723561443721764030073546976801874298166903427690031858186486050853753882811946569946433649006"
               "084095"));
-    assert_refused(
+    assert_word_refused(
         "m=13407807929942597099574024998205846127479365820592393377723561443721764030073546976801874298166903427690"
         "031858186486050853753882811946569946433649006084096",
-        "settings, command line: m=: \"13407807929942597099574024998205846127479365820592393377723561443721764030"
+        "m=: \"13407807929942597099574024998205846127479365820592393377723561443721764030"
         "073546...\": a modulus has at most 512 bits");
 }
 
@@ -358,8 +362,8 @@ TEST(malformed_values_are_refused)
 
 TEST(a_secret_is_never_repeated)
 {
-    assert_refused("key=hunter2", "settings, command line: key= (7 bytes, not shown): "
-                                  "expected 8 to 64 bytes, as text or as 0x and hexadecimal digits");
+    assert_word_refused("key=hunter2", "key= (7 bytes, not shown): "
+                                       "expected 8 to 64 bytes, as text or as 0x and hexadecimal digits");
     /* A password with a blank, a key alone, one before an '='. The word of another line is no part of a secret. */
     static const char *const words[] = { "passwd=correct hunter2", "passwd=correct hunter2=x", "hunter2hunter2",
                                          "0x68756e74657232=",      "n=5 0x68756e74657232",     "key hunter2=hunter2" };
@@ -370,8 +374,7 @@ TEST(a_secret_is_never_repeated)
         assert_null(strstr(settings.error, "hunter"));
         assert_null(strstr(settings.error, "6875"));
     }
-    assert_refused("passwd=correct\nfed=1",
-                   "settings, command line: \"fed\": there is no such key in the program player");
+    assert_word_refused("passwd=correct\nfed=1", "\"fed\": there is no such key in the program player");
 }
 
 TEST(a_key_in_hexadecimal_is_decoded)
@@ -392,10 +395,10 @@ TEST(network_words_that_need_each_other_are_checked)
     assert_refused(GAME "lease=43200@10.0.2.2", "settings: lease= goes with ip=ADDRESS/LENGTH");
     assert_refused(GAME "ip=dhcp lease=43200@10.0.2.2", "settings: lease= goes with ip=ADDRESS/LENGTH");
     assert_refused(GAME "ip=10.0.2.15/24 dhcp.send=61:00", "settings: dhcp.send= goes with ip=dhcp or lease=");
-    assert_refused(GAME "dhcp.send=61:00,50:0a000001",
-                   "settings, command line: dhcp.send=: \"50:0a000001\": the client writes this option itself");
-    assert_refused(GAME "ip=10.0.2.15/24 lease=0@10.0.2.2",
-                   "settings, command line: lease=: \"0@10.0.2.2\": the lease is over; ip=dhcp asks for a new one");
+    assert_word_refused(GAME "dhcp.send=61:00,50:0a000001",
+                        "dhcp.send=: \"50:0a000001\": the client writes this option itself");
+    assert_word_refused(GAME "ip=10.0.2.15/24 lease=0@10.0.2.2",
+                        "lease=: \"0@10.0.2.2\": the lease is over; ip=dhcp asks for a new one");
     assert_refused(GAME "ip=10.0.2.15/24 gwmac=52:55:0a:00:02:02", "settings: gwmac= goes with gw=");
 }
 
@@ -415,8 +418,8 @@ TEST(the_matcher_gets_its_part)
  * start. */
 TEST(words_after_an_error_are_read)
 {
-    assert_refused("fed=1 simd=scalar xsimd=avx2 blackbox=0x90000,32768",
-                   "settings, command line: \"fed\": there is no such key in the program player");
+    assert_word_refused("fed=1 simd=scalar xsimd=avx2 blackbox=0x90000,32768",
+                        "\"fed\": there is no such key in the program player");
     assert_int_equal(player_settings.simd, MATCHER_SIMD_SCALAR);
     assert_int_equal(machine_settings.blackbox_count, 1);
     assert_false(parse(GAME "blackbox=0x90000,32768,junk"));

@@ -22,14 +22,19 @@ static int take(uint32_t bytes)
 
 static uint32_t next_is(uint32_t reference) { return ouch_response(m, 'Q', reference, 13); }
 
-/* Logs in, and lets the session become ready. */
-static void log_in(uint32_t next_reference)
+/* Lets the session become ready. */
+static void become_ready(uint32_t next_reference)
 {
-    ouch_logged_in(false);
     take(next_is(next_reference));
     assert_false(ouch_settle(now_ns));
     now_ns += OUCH_QUIET_NS;
     assert_true(ouch_settle(now_ns));
+}
+
+static void log_in(uint32_t next_reference)
+{
+    ouch_logged_in(false);
+    become_ready(next_reference);
 }
 
 BEFORE_EACH()
@@ -44,11 +49,26 @@ static void entered(uint32_t symbol, enum book_side side, uint32_t quantity, uin
     ouch_entered(symbol, side, quantity, price, false);
 }
 
+/* Enters an order, which the exchange accepts. */
+static void opened(uint32_t reference, uint32_t symbol, enum book_side side, uint32_t quantity, uint32_t price)
+{
+    entered(symbol, side, quantity, price);
+    const char letter = side == BOOK_BUY ? 'B' : 'S';
+    take(ouch_accepted(m, reference, letter, quantity, symbol == AAAA ? "AAAA" : "BB", price, 'L'));
+}
+
 static void assert_symbol(uint32_t symbol, int64_t position, uint64_t open_buy, uint64_t open_sell)
 {
     assert_true(ouch_symbol(symbol)->position == position);
     assert_int_equal(ouch_symbol(symbol)->open_shares[BOOK_BUY], open_buy);
     assert_int_equal(ouch_symbol(symbol)->open_shares[BOOK_SELL], open_sell);
+}
+
+/* Starts again, in the middle of the day. */
+static void start_afresh(void)
+{
+    ouch_init(names, 2);
+    ouch_logged_in(false);
 }
 
 TEST(messages_have_the_fields_of_the_specification)
@@ -83,8 +103,7 @@ TEST(order_is_accepted_executed_and_ends)
     assert_symbol(AAAA, 100, 0, 0);
     assert_int_equal(ouch_symbol(AAAA)->own[BOOK_BUY].state, OUCH_FREE);
     assert_int_equal(ouch_levels.open, 0);
-    entered(AAAA, BOOK_SELL, 30, PRICE);
-    take(ouch_accepted(m, 2, 'S', 30, "AAAA", PRICE, 'L'));
+    opened(2, AAAA, BOOK_SELL, 30, PRICE);
     take(ouch_executed(m, 2, 30, PRICE, 902));
     assert_symbol(AAAA, 70, 0, 0);
     assert_true(ouch_is_sure());
@@ -108,8 +127,7 @@ TEST(immediate_order_may_be_dead_on_arrival_and_its_rest_is_cancelled)
 
 TEST(replacement_counts_once_and_follows_the_fate_of_its_original)
 {
-    entered(AAAA, BOOK_BUY, 100, PRICE);
-    take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    opened(1, AAAA, BOOK_BUY, 100, PRICE);
     ouch_replaced(1, 150, PRICE + 100);
     assert_symbol(AAAA, 0, 150, 0); /* one of the two is executed: the larger one at the worst */
     assert_int_equal(ouch_levels.open, 1);
@@ -120,8 +138,7 @@ TEST(replacement_counts_once_and_follows_the_fate_of_its_original)
     take(ouch_executed(m, 2, 150, PRICE, 1)); /* before the replacement arrived: the exchange ignores that one */
     assert_symbol(AAAA, 150, 0, 0);
     assert_int_equal(ouch_levels.open, 0);
-    entered(AAAA, BOOK_BUY, 10, PRICE);
-    take(ouch_accepted(m, 4, 'B', 10, "AAAA", PRICE, 'L'));
+    opened(4, AAAA, BOOK_BUY, 10, PRICE);
     ouch_replaced(4, 10, PRICE);
     take(ouch_response(m, 'J', 5, 29)); /* the original stays */
     assert_symbol(AAAA, 150, 10, 0);
@@ -134,8 +151,7 @@ TEST(cancellation_names_the_replacement_and_then_the_original_if_that_is_rejecte
 {
     uint8_t message[OUCH_CANCEL_BYTES];
     uint32_t at = 0;
-    entered(AAAA, BOOK_BUY, 100, PRICE);
-    take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    opened(1, AAAA, BOOK_BUY, 100, PRICE);
     ouch_replaced(1, 100, PRICE);
     ouch_write_cancel(message, ouch_next_live(&at));
     assert_int_equal(load_be32(message + 1), 2);
@@ -156,8 +172,7 @@ TEST(cancellation_names_the_replacement_and_then_the_original_if_that_is_rejecte
 
 TEST(replacement_that_never_arrived_leaves_its_original)
 {
-    entered(AAAA, BOOK_BUY, 100, PRICE);
-    take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    opened(1, AAAA, BOOK_BUY, 100, PRICE);
     ouch_replaced(1, 150, PRICE);
     log_in(2);
     assert_symbol(AAAA, 0, 100, 0);
@@ -167,8 +182,7 @@ TEST(replacement_that_never_arrived_leaves_its_original)
 
 TEST(replacement_by_a_reference_that_is_taken_is_a_contradiction)
 {
-    ouch_init(names, 2);
-    ouch_logged_in(false);
+    start_afresh();
     take(ouch_accepted(m, 1, 'B', 10, "AAAA", PRICE, 'L'));
     take(ouch_accepted(m, 2, 'B', 20, "AAAA", PRICE, 'L'));
     assert_int_equal(take(ouch_replaced_by(m, 1, 2, 'B', 10, "AAAA", PRICE)), -1);
@@ -178,8 +192,7 @@ TEST(replacement_by_a_reference_that_is_taken_is_a_contradiction)
 
 TEST(replacement_inherits_that_shares_were_executed)
 {
-    entered(AAAA, BOOK_BUY, 100, PRICE);
-    take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    opened(1, AAAA, BOOK_BUY, 100, PRICE);
     ouch_replaced(1, 100, PRICE + 100);
     take(ouch_executed(m, 1, 40, PRICE, 1)); /* before the replacement arrived */
     take(ouch_replaced_by(m, 1, 2, 'B', 60, "AAAA", PRICE + 100));
@@ -188,8 +201,7 @@ TEST(replacement_inherits_that_shares_were_executed)
     ouch_replaced(2, 60, PRICE + 200);
     take(ouch_replaced_by(m, 2, 3, 'B', 60, "AAAA", PRICE + 200));
     assert_true(ouch_symbol(AAAA)->own[BOOK_BUY].executed);
-    entered(BB, BOOK_BUY, 10, PRICE);
-    take(ouch_accepted(m, 4, 'B', 10, "BB", PRICE, 'L'));
+    opened(4, BB, BOOK_BUY, 10, PRICE);
     ouch_replaced(4, 10, PRICE + 1);
     take(ouch_replaced_by(m, 4, 5, 'B', 10, "BB", PRICE + 1));
     assert_false(ouch_symbol(BB)->own[BOOK_BUY].executed);
@@ -198,8 +210,7 @@ TEST(replacement_inherits_that_shares_were_executed)
 TEST(cancellation_may_be_pending_or_rejected)
 {
     uint32_t at = 0;
-    entered(AAAA, BOOK_SELL, 100, PRICE);
-    take(ouch_accepted(m, 1, 'S', 100, "AAAA", PRICE, 'L'));
+    opened(1, AAAA, BOOK_SELL, 100, PRICE);
     assert_int_equal(ouch_next_live(&at)->reference, 1);
     assert_null(ouch_next_live(&at));
     take(ouch_response(m, 'I', 1, 13)); /* to a cancellation of an earlier connection, or of an earlier run */
@@ -227,8 +238,7 @@ TEST(cancellation_may_be_pending_or_rejected)
 
 TEST(broken_and_corrected_trades_move_the_position_back)
 {
-    entered(AAAA, BOOK_BUY, 100, PRICE);
-    take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    opened(1, AAAA, BOOK_BUY, 100, PRICE);
     take(ouch_executed(m, 1, 60, PRICE, 77));
     take(ouch_executed(m, 1, 40, PRICE, 78));
     ouch_response(m, 'B', 1, 36);
@@ -272,17 +282,14 @@ TEST(lost_connection_settles_by_what_has_arrived)
 
 TEST(fresh_start_learns_the_day_from_the_repeated_responses)
 {
-    ouch_init(names, 2);
-    ouch_logged_in(false);
+    start_afresh();
     for (uint32_t reference = 1; reference <= 500; reference++) {
         take(ouch_accepted(m, reference, 'B', 10, "AAAA", PRICE, 'L'));
         take(ouch_executed(m, reference, 10, PRICE, reference));
         take(next_is(1)); /* answers to earlier queries are repeated, too */
     }
     take(ouch_accepted(m, 600, 'S', 70, "BB", PRICE, 'L'));
-    take(next_is(601));
-    now_ns += OUCH_QUIET_NS;
-    assert_true(ouch_settle(now_ns));
+    become_ready(601);
     assert_symbol(AAAA, 5000, 0, 0);
     assert_symbol(BB, 0, 0, 70);
     assert_int_equal(ouch_levels.next_reference, 601);
@@ -292,20 +299,16 @@ TEST(fresh_start_learns_the_day_from_the_repeated_responses)
 
 TEST(repeated_rejection_of_an_earlier_run_uses_up_its_reference)
 {
-    ouch_init(names, 2);
-    ouch_logged_in(false);
+    start_afresh();
     take(ouch_response(m, 'J', 7, 29));
-    take(next_is(1));
-    now_ns += OUCH_QUIET_NS;
-    assert_true(ouch_settle(now_ns) && ouch_is_sure());
+    become_ready(1);
+    assert_true(ouch_is_sure());
     assert_int_equal(ouch_counters.rejected, 1);
     assert_int_equal(ouch_levels.next_reference, 8);
     ouch_logged_in(false);
     take(ouch_response(m, 'J', UINT32_MAX, 29)); /* none is left */
     assert_true(ouch_levels.next_reference == UINT64_C(1) << 32);
-    take(next_is(1));
-    now_ns += OUCH_QUIET_NS;
-    assert_true(ouch_settle(now_ns));
+    become_ready(1);
     take(ouch_response(m, 'J', 9, 29)); /* from now on all references are our own */
     assert_false(ouch_is_sure());
 }
@@ -316,8 +319,7 @@ TEST(contradictions_are_counted_and_end_all_trading)
     struct ouch_counters *const c = &ouch_counters;
     for (int row = 0, rows = 1; row < rows; row++) {
         test_before_each();
-        entered(AAAA, BOOK_BUY, 100, PRICE);
-        take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+        opened(1, AAAA, BOOK_BUY, 100, PRICE);
         entered(AAAA, BOOK_BUY, 100, PRICE);
         entered(BB, BOOK_SELL, 100, PRICE);
         uint32_t bytes = 0, at = 0;
@@ -372,8 +374,7 @@ TEST(execution_that_contradicts_moves_the_position_and_is_unsure)
         if (row != 0)
             take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
         const bool sells = row >= 4;
-        entered(AAAA, BOOK_SELL, 100, PRICE + 10);
-        take(ouch_accepted(m, 2, 'S', 100, "AAAA", PRICE + 10, 'L'));
+        opened(2, AAAA, BOOK_SELL, 100, PRICE + 10);
         const uint32_t shares = row == 1 ? 101 : 100;
         const uint64_t prices[] = { PRICE, PRICE, PRICE + 1, UINT64_MAX, PRICE + 9, 0 };
         assert_int_equal(take(ouch_executed(m, sells ? 2 : 1, shares, prices[row], 1)), AAAA);
@@ -387,8 +388,7 @@ TEST(execution_that_contradicts_moves_the_position_and_is_unsure)
 
 TEST(replacement_of_an_order_that_has_ended_is_a_contradiction)
 {
-    entered(AAAA, BOOK_BUY, 100, PRICE);
-    take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    opened(1, AAAA, BOOK_BUY, 100, PRICE);
     ouch_replaced(1, 100, PRICE);
     take(ouch_executed(m, 1, 100, PRICE, 1));
     assert_int_equal(take(ouch_replaced_by(m, 1, 2, 'B', 100, "AAAA", PRICE)), -1);
@@ -442,12 +442,10 @@ TEST(adopted_order_is_known_by_its_acceptance_alone)
 
 TEST(cash_follows_executions_and_their_corrections)
 {
-    entered(AAAA, BOOK_BUY, 100, PRICE);
-    take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    opened(1, AAAA, BOOK_BUY, 100, PRICE);
     take(ouch_executed(m, 1, 60, PRICE - 100, 77));
     assert_true(ouch_symbol(AAAA)->cash == -60 * (int64_t)(PRICE - 100));
-    entered(AAAA, BOOK_SELL, 20, PRICE);
-    take(ouch_accepted(m, 2, 'S', 20, "AAAA", PRICE, 'L'));
+    opened(2, AAAA, BOOK_SELL, 20, PRICE);
     take(ouch_executed(m, 2, 20, PRICE + 100, 78));
     assert_true(ouch_symbol(AAAA)->cash == -60 * (int64_t)(PRICE - 100) + 20 * (int64_t)(PRICE + 100));
     ouch_response(m, 'F', 1, 49);
@@ -467,8 +465,7 @@ TEST(nearest_prices_are_those_of_live_orders_and_of_replacements)
     const uint32_t *nearest = ouch_symbol(AAAA)->nearest;
     entered(AAAA, BOOK_BUY, 100, PRICE - 100);
     entered(AAAA, BOOK_BUY, 100, PRICE - 300);
-    entered(AAAA, BOOK_SELL, 100, PRICE + 100);
-    take(ouch_accepted(m, 3, 'S', 100, "AAAA", PRICE + 100, 'L'));
+    opened(3, AAAA, BOOK_SELL, 100, PRICE + 100);
     ouch_replaced(3, 100, PRICE + 50);
     assert_int_equal(nearest[BOOK_BUY], PRICE - 100);
     assert_int_equal(nearest[BOOK_SELL], PRICE + 50);
@@ -531,8 +528,7 @@ TEST(day_is_over_between_the_events_end_and_start_of_day)
 
 TEST(cancellation_against_self_matching_has_a_strategy_or_none)
 {
-    entered(AAAA, BOOK_BUY, 100, PRICE);
-    take(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    opened(1, AAAA, BOOK_BUY, 100, PRICE);
     for (uint32_t extra = 0; extra < 2; extra++) {
         ouch_response(m, 'D', 1, 31 + 1 + 2 + 3);
         store_be32(m + 13, 10);

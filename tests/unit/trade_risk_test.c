@@ -45,7 +45,12 @@ BEFORE_EACH()
     assert_int_equal(check(), RISK_PASSED);
 }
 
-static void assert_verdict(enum risk_verdict verdict) { assert_int_equal(check(), verdict); }
+/* Sets fields, and expects this verdict then. */
+#define EXPECT_VERDICT(verdict, ...)                                                                                   \
+    do {                                                                                                               \
+        __VA_ARGS__;                                                                                                   \
+        assert_int_equal(check(), verdict);                                                                            \
+    } while (0)
 
 /* Returns true if the order is at most a collar worse than the middle of a quote that has one. */
 static bool is_near_quote(void)
@@ -92,12 +97,10 @@ TEST(each_switch_alone_holds_every_order_back)
                                &state.position_sure };
     const enum risk_verdict verdicts[] = { RISK_FEED, RISK_BOOK, RISK_MARKET, RISK_MARKET, RISK_SESSION, RISK_SESSION };
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
-        *switches[i] = false;
-        assert_verdict(verdicts[i]);
+        EXPECT_VERDICT(verdicts[i], *switches[i] = false);
         *switches[i] = true;
     }
-    state.stopped = true;
-    assert_verdict(RISK_STOPPED);
+    EXPECT_VERDICT(RISK_STOPPED, state.stopped = true);
     /* All 128 states of the switches: one passes. */
     int passed = 0;
     for (unsigned bits = 0; bits < 128; bits++) {
@@ -115,87 +118,56 @@ TEST(each_limit_holds_at_its_edge)
 {
     order.price = 105000, order.shares = 1;
     memset(top.price, 0, sizeof top.price);
-    assert_verdict(RISK_PASSED);
-    order.price = 105001;
-    assert_verdict(RISK_COLLAR);
-    order.price = 95000;
-    assert_verdict(RISK_PASSED);
-    order.price = 94999;
-    assert_verdict(RISK_COLLAR);
-    top.last_price = 0;
-    assert_verdict(RISK_COLLAR);
+    EXPECT_VERDICT(RISK_PASSED);
+    EXPECT_VERDICT(RISK_COLLAR, order.price = 105001);
+    EXPECT_VERDICT(RISK_PASSED, order.price = 95000);
+    EXPECT_VERDICT(RISK_COLLAR, order.price = 94999);
+    EXPECT_VERDICT(RISK_COLLAR, top.last_price = 0);
     test_before_each();
-    top.price[BOOK_BUY] = top.price[BOOK_SELL] = 95238; /* one print does not move the collar alone */
-    assert_verdict(RISK_COLLAR);
-    top.price[BOOK_BUY] = 95239;
-    assert_verdict(RISK_PASSED);
+    EXPECT_VERDICT(RISK_COLLAR,
+                   top.price[BOOK_BUY] = top.price[BOOK_SELL] = 95238); /* one print does not move the collar alone */
+    EXPECT_VERDICT(RISK_PASSED, top.price[BOOK_BUY] = 95239);
     order.side = BOOK_SELL;
-    top.price[BOOK_BUY] = 100000, top.price[BOOK_SELL] = 110526;
-    assert_verdict(RISK_PASSED);
-    top.price[BOOK_SELL] = 110527;
-    assert_verdict(RISK_COLLAR);
-    top.price[BOOK_BUY] = 0;
-    assert_verdict(RISK_PASSED);
+    EXPECT_VERDICT(RISK_PASSED, top.price[BOOK_BUY] = 100000, top.price[BOOK_SELL] = 110526);
+    EXPECT_VERDICT(RISK_COLLAR, top.price[BOOK_SELL] = 110527);
+    EXPECT_VERDICT(RISK_PASSED, top.price[BOOK_BUY] = 0);
     test_before_each();
-    order.shares = 101;
-    assert_verdict(RISK_SHARES);
-    order.shares = 0;
-    assert_verdict(RISK_SHARES);
+    EXPECT_VERDICT(RISK_SHARES, order.shares = 101);
+    EXPECT_VERDICT(RISK_SHARES, order.shares = 0);
     test_before_each();
-    limits.notional_max = 100000 * 100 - 1;
-    assert_verdict(RISK_NOTIONAL);
+    EXPECT_VERDICT(RISK_NOTIONAL, limits.notional_max = 100000 * 100 - 1);
     test_before_each();
-    own.position = 200;
-    assert_verdict(RISK_PASSED);
-    own.position = 201;
-    assert_verdict(RISK_POSITION);
-    order.replaced_shares = 99;
-    assert_verdict(RISK_PASSED);
+    EXPECT_VERDICT(RISK_PASSED, own.position = 200);
+    EXPECT_VERDICT(RISK_POSITION, own.position = 201);
+    EXPECT_VERDICT(RISK_PASSED, order.replaced_shares = 99);
     test_before_each();
     order.side = BOOK_SELL;
     limits.may_sell_short = false;
-    own.position = 100;
-    assert_verdict(RISK_PASSED);
-    own.position = 99;
-    assert_verdict(RISK_SHORT);
+    EXPECT_VERDICT(RISK_PASSED, own.position = 100);
+    EXPECT_VERDICT(RISK_SHORT, own.position = 99);
     test_before_each();
-    own.nearest[BOOK_SELL] = 100000;
-    assert_verdict(RISK_SELF);
+    EXPECT_VERDICT(RISK_SELF, own.nearest[BOOK_SELL] = 100000);
     own.nearest[BOOK_SELL] = 100001;
-    own.nearest[BOOK_BUY] = 200000; /* on the same side */
-    assert_verdict(RISK_PASSED);
+    EXPECT_VERDICT(RISK_PASSED, own.nearest[BOOK_BUY] = 200000); /* on the same side */
     order.side = BOOK_SELL;
-    own.nearest[BOOK_BUY] = 100000;
-    assert_verdict(RISK_SELF);
-    own.nearest[BOOK_BUY] = 99999;
-    assert_verdict(RISK_PASSED);
+    EXPECT_VERDICT(RISK_SELF, own.nearest[BOOK_BUY] = 100000);
+    EXPECT_VERDICT(RISK_PASSED, own.nearest[BOOK_BUY] = 99999);
     test_before_each();
     state.day_orders = 999;
-    state.day_shares = 49900;
-    assert_verdict(RISK_PASSED);
-    state.day_shares = 49901;
-    assert_verdict(RISK_DAY_SHARES);
-    state.day_orders = 1000;
-    assert_verdict(RISK_DAY_ORDERS);
+    EXPECT_VERDICT(RISK_PASSED, state.day_shares = 49900);
+    EXPECT_VERDICT(RISK_DAY_SHARES, state.day_shares = 49901);
+    EXPECT_VERDICT(RISK_DAY_ORDERS, state.day_orders = 1000);
     test_before_each();
-    state.replaces_ns = 99 * NS_PER_S + 1;
-    assert_verdict(RISK_PASSED);
-    order.replaced_shares = 1;
-    assert_verdict(RISK_REPLACES);
-    state.replaces_ns = 99 * NS_PER_S;
-    assert_verdict(RISK_PASSED);
+    EXPECT_VERDICT(RISK_PASSED, state.replaces_ns = 99 * NS_PER_S + 1);
+    EXPECT_VERDICT(RISK_REPLACES, order.replaced_shares = 1);
+    EXPECT_VERDICT(RISK_PASSED, state.replaces_ns = 99 * NS_PER_S);
     test_before_each();
-    state.open_count = 4;
-    assert_verdict(RISK_OPEN);
+    EXPECT_VERDICT(RISK_OPEN, state.open_count = 4);
     test_before_each();
-    state.rate_ns = 99 * NS_PER_S + 1;
-    assert_verdict(RISK_RATE);
-    state.rate_ns = 99 * NS_PER_S;
-    assert_verdict(RISK_PASSED);
-    order.price = 0;
-    assert_verdict(RISK_PRICE);
-    order.price = RISK_PRICE_MAX + 1u;
-    assert_verdict(RISK_PRICE);
+    EXPECT_VERDICT(RISK_RATE, state.rate_ns = 99 * NS_PER_S + 1);
+    EXPECT_VERDICT(RISK_PASSED, state.rate_ns = 99 * NS_PER_S);
+    EXPECT_VERDICT(RISK_PRICE, order.price = 0);
+    EXPECT_VERDICT(RISK_PRICE, order.price = RISK_PRICE_MAX + 1u);
 }
 
 /* OUCH 5.0, "Data Types": an order at 200,000.0000, which the market data can hold, is a market order. */
@@ -203,25 +175,19 @@ TEST(price_that_makes_a_market_order_never_leaves)
 {
     limits.notional_max = UINT64_MAX;
     memset(top.price, 0, sizeof top.price);
-    top.last_price = order.price = ITCH_PRICE_MAX;
-    assert_verdict(RISK_PRICE);
-    top.last_price = order.price = 1999999900;
-    assert_verdict(RISK_PASSED);
+    EXPECT_VERDICT(RISK_PRICE, top.last_price = order.price = ITCH_PRICE_MAX);
+    EXPECT_VERDICT(RISK_PASSED, top.last_price = order.price = 1999999900);
 }
 
 /* Somebody has to look at such a position: no order leaves, on either side. */
 TEST(no_order_leaves_while_the_position_is_beyond_a_limit)
 {
     for (order.side = BOOK_BUY; order.side < BOOK_SIDE_COUNT; order.side++) {
-        own.position = -301;
-        assert_verdict(RISK_POSITION);
-        own.position = 301;
-        assert_verdict(RISK_POSITION);
-        own.position = order.side == BOOK_BUY ? -300 : 300;
-        assert_verdict(RISK_PASSED);
+        EXPECT_VERDICT(RISK_POSITION, own.position = -301);
+        EXPECT_VERDICT(RISK_POSITION, own.position = 301);
+        EXPECT_VERDICT(RISK_PASSED, own.position = order.side == BOOK_BUY ? -300 : 300);
         limits.may_sell_short = false;
-        own.position = -1;
-        assert_verdict(RISK_SHORT);
+        EXPECT_VERDICT(RISK_SHORT, own.position = -1);
         limits.may_sell_short = true;
     }
 }
@@ -234,39 +200,26 @@ TEST(products_beyond_32_bits_are_held_by_their_limits)
     order.shares = 430;
     limits.shares_max = 1000;
     limits.position_max = 1000;
-    limits.notional_max = 500000000;
-    assert_verdict(RISK_NOTIONAL);
-    limits.notional_max = UINT64_C(9990000) * 430;
-    assert_verdict(RISK_PASSED);
-    limits.notional_max--;
-    assert_verdict(RISK_NOTIONAL);
+    EXPECT_VERDICT(RISK_NOTIONAL, limits.notional_max = 500000000);
+    EXPECT_VERDICT(RISK_PASSED, limits.notional_max = UINT64_C(9990000) * 430);
+    EXPECT_VERDICT(RISK_NOTIONAL, limits.notional_max--);
     top.last_price = ITCH_PRICE_MAX; /* times 100 and times 5 % */
     order.price = RISK_PRICE_MAX - 100;
-    limits.notional_max = UINT64_MAX;
-    assert_verdict(RISK_PASSED);
-    order.price = 1900000000;
-    assert_verdict(RISK_PASSED);
-    order.price--;
-    assert_verdict(RISK_COLLAR);
+    EXPECT_VERDICT(RISK_PASSED, limits.notional_max = UINT64_MAX);
+    EXPECT_VERDICT(RISK_PASSED, order.price = 1900000000);
+    EXPECT_VERDICT(RISK_COLLAR, order.price--);
     top.last_price = order.price = 22500000; /* 200 times this is more than 32 bits hold */
-    top.price[BOOK_BUY] = top.price[BOOK_SELL] = 21400000;
-    assert_verdict(RISK_COLLAR);
-    order.price = 22470000;
-    assert_verdict(RISK_PASSED);
+    EXPECT_VERDICT(RISK_COLLAR, top.price[BOOK_BUY] = top.price[BOOK_SELL] = 21400000);
+    EXPECT_VERDICT(RISK_PASSED, order.price = 22470000);
     limits.day_shares_max = UINT64_C(1) << 32;
-    state.day_shares = limits.day_shares_max - order.shares;
-    assert_verdict(RISK_PASSED);
-    state.day_shares++;
-    assert_verdict(RISK_DAY_SHARES);
+    EXPECT_VERDICT(RISK_PASSED, state.day_shares = limits.day_shares_max - order.shares);
+    EXPECT_VERDICT(RISK_DAY_SHARES, state.day_shares++);
     state.day_shares = 0;
     limits.position_max = UINT32_MAX;
-    own.position = UINT32_MAX - order.shares;
-    assert_verdict(RISK_PASSED);
-    own.position++;
-    assert_verdict(RISK_POSITION);
+    EXPECT_VERDICT(RISK_PASSED, own.position = UINT32_MAX - order.shares);
+    EXPECT_VERDICT(RISK_POSITION, own.position++);
     own.position = 0;
-    state.now_ns = 1; /* nothing has left in this second, the machine's first */
-    assert_verdict(RISK_PASSED);
+    EXPECT_VERDICT(RISK_PASSED, state.now_ns = 1); /* nothing has left in this second, the machine's first */
 }
 
 /* All combinations of values at the edges and at the ends of the types. */

@@ -188,38 +188,30 @@ TEST(hyperthreads_come_after_all_cores)
         assert_int_equal(workers[i + 1].apic_id, expected[i]);
 }
 
-TEST(dead_cpu_gets_two_sipis_and_its_number_goes_to_the_next)
+/* Starts two CPUs, the first of which does not come up at once. A dead one's number goes to the next. A late one that
+ * has its stack is waited for, and no other CPU gets the stack of one that is lost. */
+TEST(no_two_cpus_ever_have_one_stack)
 {
-    CPUS(0, 1, 2);
-    machine.fates[1] = DEAD;
-    assert_int_equal(start(2), 1);
-    assert_int_equal(machine.started[1], 2);
-    assert_int_equal(workers[1].apic_id, 2);
-}
-
-TEST(late_cpu_that_has_its_stack_is_waited_for)
-{
-    CPUS(0, 1, 2);
-    machine.fates[1] = LATE;
-    assert_int_equal(start(2), 2);
-    assert_int_equal(workers[1].apic_id, 1);
-    assert_int_equal(workers[2].apic_id, 2);
-}
-
-TEST(two_cpus_never_have_one_stack)
-{
-    CPUS(0, 1, 2);
-    machine.fates[1] = TOO_LATE;
-    assert_int_equal(start(2), 1);
-    assert_int_equal(workers[1].apic_id, 1); /* by the stack that was laid out for CPU 2 */
-}
-
-TEST(no_other_cpu_gets_the_stack_of_one_that_is_lost)
-{
-    CPUS(0, 1, 2);
-    machine.fates[1] = LOST;
-    assert_int_equal(start(2), 0);
-    assert_int_equal(machine.started[2], 0);
+    static const struct {
+        enum fate fate;
+        uint32_t workers, sipis[2], ids[2];
+    } rows[] = {
+        { DEAD, 1, { 2, 1 }, { 2, 0 } },
+        { LATE, 2, { 2, 1 }, { 1, 2 } },
+        { TOO_LATE, 1, { 2, 1 }, { 1, 0 } }, /* by the stack that was laid out for CPU 2 */
+        { LOST, 0, { 2, 0 }, { 0, 0 } },
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        test_before_each();
+        CPUS(0, 1, 2);
+        machine.fates[1] = rows[i].fate;
+        assert_int_equal(start(2), rows[i].workers);
+        for (size_t k = 0; k < 2; k++) {
+            assert_int_equal(machine.started[1 + k], rows[i].sipis[k]);
+            if (k < rows[i].workers)
+                assert_int_equal(workers[1 + k].apic_id, rows[i].ids[k]);
+        }
+    }
 }
 
 TEST(worker_that_does_not_hear_an_nmi_is_deaf_after_the_wait)
