@@ -2,8 +2,6 @@
  * one. BEFORE_EACH of the program calls stack_begin; after each test the stack is checked and freed. */
 #pragma once
 
-#include <stdlib.h>
-
 #include "net/stack_state.h"
 #include "net/tcp/sockets.h"
 #include "tests/lib/netdev_memory.h"

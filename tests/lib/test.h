@@ -13,9 +13,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "base/bytes.h"
+#include "base/time.h"
 
 /* cmocka 2 has two names for it, and calls the old one deprecated. */
 #ifdef assert_uint_in_range

@@ -1,7 +1,5 @@
 /* The rules of net/transport.h that a TAP device cannot show: over a device in memory, in virtual time, with a peer of
  * single segments. Linked with each stack. */
-#include <stdio.h>
-
 #include "net/transport_path.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/packet.h"

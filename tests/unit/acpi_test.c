@@ -1,9 +1,7 @@
 /* ACPI tables in a small simulated physical memory: good, old, broken, and random. */
 #define _GNU_SOURCE
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/log.h"
 #include "kernel/firmware/acpi.h"
 #include "kernel/firmware/acpi_spec.h"

@@ -5,7 +5,6 @@
 #include "app/service/service.h"
 #include "app/service/settings.h"
 #include "app/service/stats.h"
-#include "base/bytes.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/test.h"
 

@@ -1,6 +1,4 @@
 /* app/player/answer_set.c */
-#include <stdio.h>
-
 #include "app/matcher/matcher.h"
 #include "app/player/answer_set.h"
 #include "tests/lib/test.h"

@@ -1,8 +1,5 @@
 /* kernel/rescue/blackbox.c, read back by a reader written from docs/blackbox.md. (tests/guest/test_record.py uses the
  * reader of tools/deploy/blackbox.py.) */
-#include <stdio.h>
-
-#include "base/bytes.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/version.h"

@@ -1,9 +1,7 @@
 /* The structures of all boot protocols: whole, cut short at every byte, and with wrong lengths. */
 #define _GNU_SOURCE
-#include <stdlib.h>
 #include <sys/mman.h>
 
-#include "base/bytes.h"
 #include "kernel/firmware/boot_info.h"
 #include "kernel/firmware/multiboot2_spec.h"
 #include "kernel/firmware/pvh_spec.h"

@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include "base/broadcast_ring.h"
-#include "base/bytes.h"
 #include "tests/lib/test.h"
 
 enum { SLOTS = 16, WORDS = 7, RECORDS = 50000 };

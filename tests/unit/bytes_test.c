@@ -1,7 +1,4 @@
 /* base/bytes.h */
-#include <stdlib.h>
-
-#include "base/bytes.h"
 #include "base/secrets.h"
 #include "base/vectors.h"
 #include "tests/lib/test.h"

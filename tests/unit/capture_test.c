@@ -1,5 +1,4 @@
 /* net/capture/ over a device in memory, and its file, read back by a reader written from draft-ietf-opsawg-pcapng. */
-#include "base/bytes.h"
 #include "base/log.h"
 #include "net/capture/pcapng.h"
 #include "tests/lib/netdev_memory.h"

@@ -1,7 +1,5 @@
 /* net/ip/checksum.h against the plain reference: add 16-bit words, wrap the carry, complement. */
 #define _GNU_SOURCE
-
-#include "base/bytes.h"
 #include "net/ip/checksum.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"

@@ -3,7 +3,6 @@
  *
  * The TSC is this CPU's own. Its frequency is what the fake timers make it: they count by the TSC. */
 #include "base/log.h"
-#include "base/time.h"
 #include "kernel/cpu/cpu.h"
 #include "kernel/firmware/acpi.h"
 #include "kernel/memory/memory.h"

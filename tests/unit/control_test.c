@@ -1,7 +1,6 @@
 /* app/service/control.c over a fake transport. The client is written here byte by byte, from docs/control.md. */
 #include "app/service/control.h"
 #include "app/service/stats.h"
-#include "base/bytes.h"
 #include "base/hmac.h"
 #include "base/log.h"
 #include "base/siphash.h"

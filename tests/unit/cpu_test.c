@@ -2,8 +2,6 @@
  * themselves are executed by tests/guest/test_machine.py, and segments.c is tested there alone. */
 #include "kernel/cpu/cpu.h"
 
-#include <stdio.h>
-
 #include "base/cycles.h"
 #include "base/log.h"
 #include "kernel/cpu/apic.h"

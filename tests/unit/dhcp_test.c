@@ -1,7 +1,4 @@
 /* net/ip/dhcp.h: the client's exchange, its times, and good and bad options. The test builds the server's messages. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "net/ip/dhcp.h"
 #include "tests/lib/test.h"
 

@@ -1,6 +1,4 @@
 /* app/digest/: the methods by published values, and every variant that this CPU can run against its scalar twin. */
-#include <stdlib.h>
-
 #include "app/digest/base64_ops.h"
 #include "app/digest/chains.h"
 #include "app/digest/mercha_ops.h"

@@ -1,6 +1,5 @@
 /* app/echo/program.c over a transport that the test plays. */
 #define _GNU_SOURCE
-#include <stdio.h>
 #include <string.h>
 
 #include "app/service/rehearsal.h"

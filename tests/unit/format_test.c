@@ -1,7 +1,4 @@
 /* format() against the C library's printf, over the subset that format() supports. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/format.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"

@@ -1,6 +1,4 @@
 /* base/hmac.c against RFC 4231's vectors. */
-#include <stdio.h>
-
 #include "base/hmac.h"
 #include "tests/lib/test.h"
 

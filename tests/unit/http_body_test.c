@@ -1,6 +1,4 @@
 /* net/http/body.c: each body is read whole, split at every byte, and byte by byte. */
-#include <stdlib.h>
-
 #include "net/http/body.h"
 #include "tests/lib/test.h"
 

@@ -1,7 +1,4 @@
 /* net/http/response.c. Every example is read whole, split at every byte, byte by byte, and cut short at every byte. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/text.h"
 #include "net/http/request.h"
 #include "net/http/response.h"

@@ -1,5 +1,4 @@
 /* drivers/watchdog/i6300esb.c against a configuration space of one function and a page of registers. */
-#include "base/bytes.h"
 #include "drivers/pci/spec.h"
 #include "tests/lib/fake_ports.h"
 

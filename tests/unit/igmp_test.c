@@ -1,7 +1,5 @@
 /* Multicast reception: groups, and what timelines of tests/wire/igmp do not say of IGMP: filters, bad messages. Time is
  * virtual. The sequence of the messages that the stack sends is compared as text: tests/lib/igmp_packet.h. */
-#include <stdio.h>
-
 #include "tests/lib/igmp_packet.h"
 #include "tests/lib/stack_fixture.h"
 

@@ -1,7 +1,4 @@
 /* The log ring and its sinks. Each test begins with the lines that the test before left in the ring. */
-#include <stdio.h>
-
-#include "base/bytes.h"
 #include "base/log.h"
 #include "tests/lib/test.h"
 

@@ -5,8 +5,6 @@
  * Families: Ripple20 (CVE-2020-11896), AMNESIA:33 (CVE-2020-13988, 17437), FreeRTOS+TCP (CVE-2018-16523, 16601, 16603),
  * URGENT/11 (CVE-2019-12256). Fragments: ipv4_test.c. Options of every length, and changes of every byte of every kind
  * of packet: net_malformed_test.c. Such segments in an open connection: tests/wire. */
-#include <stdio.h>
-
 #include "tests/lib/stack_fixture.h"
 
 enum { UDP_PORT = 4000, TCP_PORT = 80 };

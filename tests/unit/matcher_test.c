@@ -1,7 +1,4 @@
 /* app/matcher/matcher.h: its contract, on streams short enough to check by eye. Streams at length: tests/matcher. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "app/matcher/matcher.h"
 #include "app/matcher/state.h"
 #include "tests/lib/random.h"

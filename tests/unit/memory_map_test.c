@@ -1,5 +1,4 @@
 /* RAM ranges from a loader's map: by example, and against a plain model of pages on random maps. */
-#include "base/bytes.h"
 #include "kernel/memory/map.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"

@@ -1,7 +1,4 @@
 /* The hosted network devices of host/: frame accounting, seeded faults, the capture file. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "tests/lib/netdev_faults.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/netdev_pcap.h"

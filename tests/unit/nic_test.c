@@ -1,6 +1,5 @@
 /* drivers/nic/nic.c: the choice of a machine's network card, the log's lines about the others, and the result if none
  * comes up. Devices are registers in plain memory, which keeps the last write. */
-#include "base/bytes.h"
 #include "kernel/memory/memory.h"
 #include "kernel/time/clock.h"
 #include "tests/lib/device_memory.h"

@@ -1,6 +1,4 @@
 /* app/time/client.c over a fake transport: the times of its requests, and the replies that it accepts. */
-#include <stdlib.h>
-
 #include "app/time/client.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/test.h"

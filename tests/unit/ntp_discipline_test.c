@@ -1,7 +1,5 @@
 /* app/time/clock.c, filter.c and discipline.c in virtual time: machines whose clocks are wrong, and servers across a
  * network that delays at random. */
-#include <stdlib.h>
-
 #include "app/time/discipline.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"

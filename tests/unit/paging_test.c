@@ -1,8 +1,6 @@
 /* kernel/memory/paging.c: the tables that it makes for an image, its stacks and RAM at made-up places. */
 #include "kernel/memory/paging.h"
 
-#include <stdlib.h>
-
 #include "kernel/panic.h"
 #include "tests/lib/fake_cpu.h"
 #include "tests/lib/test.h"

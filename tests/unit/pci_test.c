@@ -1,6 +1,5 @@
 /* drivers/pci/pci.c over a configuration space made here: functions with registers, write masks, and bridges that
  * forward only the buses they are numbered for. */
-#include "base/bytes.h"
 #include "drivers/pci/pci.h"
 #include "drivers/pci/spec.h"
 #include "tests/lib/test.h"

@@ -2,7 +2,6 @@
 #include "app/service/rehearsal.h"
 #include "app/service/settings.h"
 #include "base/counters.h"
-#include "base/time.h"
 #include "net/stack_state.h"
 #include "net/tcp/sockets.h"
 #include "tests/lib/netdev_memory.h"

@@ -1,5 +1,4 @@
 /* drivers/console/screen.c: VGA text and framebuffers as memory, and the screens that it refuses. */
-#include "base/bytes.h"
 #include "tests/lib/fake_ports.h"
 
 /* The state of the one screen starts again with each test. */

@@ -1,9 +1,6 @@
 /* base/settings.c and base/text.c, with the tables of the player, the service, the network and the machine. */
-#include <stdio.h>
-
 #include "app/player/settings.h"
 #include "app/service/settings.h"
-#include "base/time.h"
 #include "kernel/settings.h"
 #include "net/settings.h"
 #include "tests/lib/test.h"

@@ -1,5 +1,4 @@
 /* SHA-256 against the examples of FIPS 180-4 (NIST "SHA256.pdf" and the CAVP long message), and split anywhere. */
-#include "base/bytes.h"
 #include "base/sha256.h"
 #include "tests/lib/test.h"
 

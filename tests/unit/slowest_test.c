@@ -1,12 +1,8 @@
 /* base/slowest.c against all ways, sorted; and its lines in the statistics. */
-#include <stdlib.h>
-
 #include "app/service/slow.h"
 #include "app/service/stats.h"
-#include "base/bytes.h"
 #include "base/log.h"
 #include "base/slowest.h"
-#include "base/time.h"
 #include "base/trace.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"

@@ -1,6 +1,4 @@
 /* base/histogram.c, app/service/stats.c */
-#include <stdlib.h>
-
 #include "app/service/stats.h"
 #include "net/transport_path.h"
 #include "tests/lib/random.h"

@@ -2,13 +2,10 @@
  * threads (also under ThreadSanitizer). */
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "app/service/metrics.h"
 #include "app/service/stats.h"
 #include "app/service/status_page.h"
-#include "base/bytes.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/slowest.h"

@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include "app/player/stream_merger.h"
-#include "base/bytes.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
 

@@ -1,11 +1,8 @@
 /* app/survey/: the round trips over a fake transport, and the rows on a fake machine. */
-#include <stdlib.h>
-
 #include "app/machine.h"
 #include "app/service/stats.h"
 #include "app/survey/echo.h"
 #include "app/survey/rows.h"
-#include "base/time.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/test.h"
 

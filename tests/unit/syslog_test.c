@@ -1,6 +1,4 @@
 /* app/service/syslog.c over a fake transport: RFC 5424 to the byte, and its bounds. */
-#include <stdio.h>
-
 #include "app/service/syslog.h"
 #include "base/log.h"
 #include "tests/lib/fake_transport.h"

@@ -1,6 +1,4 @@
 /* Rules of listening that no timeline of tests/wire/listen can say: long floods, ports, changes of the listener. */
-#include <stdio.h>
-
 #include "net/stack_state.h"
 #include "tests/lib/tcp_peer.h"
 #include "tests/lib/test.h"

@@ -1,8 +1,5 @@
 /* Whole connections between two of our stacks: open, transfer both ways, close, with losses and delays. A transfer is
  * held to a time. tests/sim plays games at random, without that. */
-#include <stdio.h>
-
-#include "base/time.h"
 #include "tests/lib/simulator.h"
 #include "tests/lib/test.h"
 

@@ -2,7 +2,6 @@
  * and the strategies' orders. */
 #include "app/trade/risk.h"
 
-#include "base/time.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
 

@@ -1,8 +1,6 @@
 /* udp_fast_receive against the layers. The same random frame is taken twice from the same memory, once with the fast
  * path and once by the layers alone. The datagram and all memory must be the same afterwards. Half of the frames are
  * usual datagrams; the others differ from those somewhere. SEED=n replays. */
-#include <stdio.h>
-
 #include "net/ip/udp_wire.h"
 #include "net/stack_state.h"
 #include "tests/lib/packet.h"

@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <time.h>
 
-#include "base/time.h"
 #include "base/utc.h"
 #include "kernel/time/rtc.h"
 #include "tests/lib/test.h"

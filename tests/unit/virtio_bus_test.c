@@ -1,6 +1,5 @@
 /* drivers/virtio/pci_modern.c, pci_legacy.c and mmio.c: each operation reads or writes the register that the
  * specification names. The registers are plain memory, so a read returns the last write. */
-#include "base/bytes.h"
 #include "drivers/virtio/mmio.h"
 #include "drivers/virtio/pci.h"
 #include "kernel/memory/memory.h"

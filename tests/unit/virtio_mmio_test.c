@@ -1,6 +1,5 @@
 /* drivers/virtio/mmio.c: the words of the command line, and the driver's writes to the registers of each version. The
  * registers are plain memory here, which keeps the last write. */
-#include "base/bytes.h"
 #include "drivers/virtio/mmio.h"
 #include "kernel/memory/memory.h"
 #include "tests/lib/test.h"

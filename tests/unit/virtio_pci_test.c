@@ -1,6 +1,5 @@
 /* drivers/virtio/pci.c: the choice of registers by capabilities. The configuration space and the memory BAR are arrays
  * here. Port BARs are recognised, and never accessed. */
-#include "base/bytes.h"
 #include "drivers/pci/spec.h"
 #include "drivers/virtio/pci.h"
 #include "kernel/memory/memory.h"

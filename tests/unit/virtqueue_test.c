@@ -1,7 +1,6 @@
 /* drivers/virtio/virtqueue.h: the rings themselves, without packets. The test plays the device. */
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "drivers/virtio/virtqueue.h"

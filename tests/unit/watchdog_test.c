@@ -1,6 +1,4 @@
 /* kernel/rescue/watchdog.c: both ways to check the loop, in virtual time. The host may stop the machine. */
-#include "base/bytes.h"
-#include "base/time.h"
 
 /* The state of the one watchdog starts again with each test. */
 #include "kernel/rescue/watchdog.c"

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "base/bytes.h"
 #include "tests/lib/test.h"
 
 enum { JOBS = 5000, WORKERS = 2, SLOTS = 8, KHZ = 2000000 };

@@ -1,6 +1,5 @@
 /* kernel/cpu/workers.c: which CPUs are chosen and started, on machines with holes in their APIC ids, with CPUs that do
  * not come up, or come too late. */
-#include "base/bytes.h"
 #include "kernel/cpu/cpu.h"
 #include "tests/lib/fake_cpu.h"
 #include "tests/lib/test.h"
