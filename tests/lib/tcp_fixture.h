@@ -2,9 +2,6 @@
  * for each test. The test program includes this file once. */
 #pragma once
 
-#include <stdio.h>
-
-#include "base/bytes.h"
 #include "net/stack_state.h"
 #include "tests/lib/tcp_peer.h"
 #include "tests/lib/test.h"
@@ -43,4 +40,12 @@ static inline void shutdown_sends_fin(void)
     tcp_shutdown(p->stack, p->id, p->now_ns);
     peer_step(p);
     EXPECT(p, FA, 1, 1, 0);
+}
+
+/* Aborts the connection, and passes over the segments that wait. */
+static inline void abort_connection(void)
+{
+    tcp_abort(p->stack, p->id, p->now_ns);
+    peer_step(p);
+    peer_drain(p);
 }

@@ -2,9 +2,6 @@
 #include "tests/lib/tcp_peer.h"
 #include "tests/lib/packet.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "net/stack_state.h"
 #include "tests/lib/stack_create.h"
 #include "tests/lib/test.h"
@@ -91,8 +88,7 @@ void peer_end(struct peer *p)
     if (p->listener >= 0)
         tcp_unlisten(p->stack, p->listener, p->now_ns);
     peer_pass(p, 400 * S);
-    for (struct seen s; peer_take(p, &s);) {
-    }
+    peer_drain(p);
     assert_int_equal(tcp->connection_end, 0);
     assert_int_equal(tcp->half_open_used, 0);
     assert_int_equal(tcp->time_wait_used, 0);
@@ -414,6 +410,13 @@ bool peer_take(struct peer *p, struct seen *s)
     p->queue_first %= ARRAY_COUNT(p->queue);
     p->queue_count--;
     return true;
+}
+
+void peer_drain(struct peer *p)
+{
+    struct seen s;
+    while (peer_take(p, &s))
+        continue;
 }
 
 struct seen *peer_expect_at(struct peer *p, uint8_t flags, uint32_t seq, uint32_t ack, uint32_t bytes, const char *file,

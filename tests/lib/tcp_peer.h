@@ -129,6 +129,7 @@ void peer_write(struct peer *p, uint32_t bytes);              /* the stack's app
 void peer_read(struct peer *p, uint32_t seq, uint32_t bytes); /* the application reads the pattern from seq on */
 
 bool peer_take(struct peer *p, struct seen *s); /* the next segment; false: none waits */
+void peer_drain(struct peer *p);                /* passes over those that wait */
 struct seen *peer_expect_at(struct peer *p, uint8_t flags, uint32_t seq, uint32_t ack, uint32_t bytes, const char *file,
                             int line);
 void peer_expect_none_at(struct peer *p, const char *file, int line);

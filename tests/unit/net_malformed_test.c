@@ -1,8 +1,5 @@
 /* Inputs that crashed small stacks in the past: no crash, no forbidden reply, no leak, and a valid exchange still works
  * afterwards. Under ASan and UBSan every out-of-bounds byte is a failure. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "net/stack_state.h"
 #include "tests/lib/packet.h"
 #include "tests/lib/random.h"
@@ -14,18 +11,12 @@ static struct peer *const p = &peer;
 
 static void begin_closed(void) { peer_begin(p, NULL); }
 
-static void drain(void)
-{
-    for (struct seen s; peer_take(p, &s);) {
-    }
-}
-
 /* Checks that the stack still opens, carries and closes a connection, after any test. */
 AFTER_EACH()
 {
-    drain();
+    peer_drain(p);
     peer_pass(p, S);
-    drain();
+    peer_drain(p);
     p->payload_any = false;
     p->peer_port = 9;
     p->timestamps = false;
@@ -139,7 +130,7 @@ static void connect_again(void)
     open_port = p->stack_port;
     open_iss = p->stack_iss;
     peer_write(p, 1000);
-    drain();
+    peer_drain(p);
 }
 
 BEFORE_EACH()
@@ -158,7 +149,7 @@ static void reopen_if_ended(void)
     peer_pass(p, 100 * MS);
     for (int id; (id = tcp_accept(p->stack, p->listener)) >= 0;)
         tcp_abort(p->stack, id, p->now_ns);
-    drain();
+    peer_drain(p);
     connect_again();
 }
 
@@ -180,7 +171,7 @@ TEST(every_byte_changed_in_many_ways)
                 give(changed, bytes); /* with the old checksums */
                 packet_sum(changed, bytes);
                 give(changed, bytes); /* with right ones */
-                drain();
+                peer_drain(p);
             }
     }
 }
@@ -200,7 +191,7 @@ TEST(truncated_at_every_length)
                 packet_sum(cut, length);
                 give(cut, length);
             }
-            drain();
+            peer_drain(p);
         }
     }
 }
@@ -228,7 +219,7 @@ TEST(all_tcp_options_of_all_lengths)
                     for (uint32_t i = at + 2; i < 60; i++)
                         body[i] = (uint8_t)(i * 71);
                     give(packet, packet_around(packet, 6, PEER_ADDRESS, PEER_STACK_ADDRESS, body, 60));
-                    drain();
+                    peer_drain(p);
                 }
 }
 
@@ -267,7 +258,7 @@ TEST(random_changes)
         give(packet, bytes - (uint32_t)random_below(3));
         if (i % 64 == 0)
             peer_pass(p, random_below(50 * MS));
-        drain();
+        peer_drain(p);
     }
 }
 
@@ -308,7 +299,6 @@ TEST_AFTER(begin_closed, odd_flags_do_no_harm)
             assert_false((flags & TCP_RST) != 0 && (s.flags & TCP_RST) != 0); /* never a RST for a RST */
         tcp_abort(p->stack, p->id, p->now_ns);
         peer_pass(p, 10 * MS);
-        for (struct seen s; peer_take(p, &s);) {
-        }
+        peer_drain(p);
     }
 }

@@ -27,12 +27,6 @@ static void begin_as_kernel(void)
     begin_with(&policy);
 }
 
-static void drain(void)
-{
-    for (struct seen s; peer_take(p, &s);) {
-    }
-}
-
 /* Begins a test with bytes in flight, which the peer does not acknowledge. */
 static void begin_with_data(struct offer offer, uint32_t bytes)
 {
@@ -68,7 +62,7 @@ TEST(data_in_flight_is_sent_again_and_its_ack_counts)
     for (size_t i = 0; i < ARRAY_COUNT(pauses_ns) * ARRAY_COUNT(waits_ns); i++) {
         begin_with_data(i % 2 != 0 ? OFFER_ALL : OFFER_PLAIN, 6);
         peer_pass(p, waits_ns[i % ARRAY_COUNT(waits_ns)]);
-        drain();
+        peer_drain(p);
         machine_pauses(pauses_ns[i / ARRAY_COUNT(waits_ns)]);
         EXPECT(p, PA, 1, 1, 6);
         EXPECT_STATE(p, TCP_ESTABLISHED);
@@ -85,7 +79,7 @@ TEST(silence_after_a_pause_ends_by_r2)
 {
     for (size_t i = 0; i < ARRAY_COUNT(pauses_ns); i++) {
         begin_with_data(OFFER_ALL, 6);
-        drain();
+        peer_drain(p);
         machine_pauses(pauses_ns[i]);
         assert_true(end_await(99 * S, 101 * S) >= COPIES_MIN);
     }
@@ -97,7 +91,7 @@ TEST(end_of_r2_in_a_pause_leaves_a_time_out)
     for (size_t i = 0; i < ARRAY_COUNT(pauses_ns); i++) {
         begin_with_data(OFFER_PLAIN, 6);
         peer_pass(p, 99500 * MS);
-        drain();
+        peer_drain(p);
         uint64_t rto_ns = tcp_connection_of(p->stack, p->id)->rtt.rto_ns;
         machine_pauses(pauses_ns[i]);
         EXPECT(p, PA, 1, 1, 6);
@@ -111,7 +105,7 @@ TEST(segment_that_waits_in_the_ring_ends_nothing)
     for (size_t i = 0; i < ARRAY_COUNT(pauses_ns); i++) {
         begin_with_data(OFFER_PLAIN, 6);
         peer_pass(p, 40 * S);
-        drain();
+        peer_drain(p);
         p->now_ns += pauses_ns[i];
         peer_send(p, A, 1, 1, NULL, 0);
         EXPECT(p, PA, 1, 1, 6);
@@ -131,7 +125,7 @@ TEST(slow_path_gets_three_copies)
     begin_with(&policy);
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 6);
-    drain();
+    peer_drain(p);
     assert_int_equal(end_await(100 * S, 900 * S), COPIES_MIN);
 }
 
@@ -143,7 +137,7 @@ TEST(application_s_own_time_out_is_as_long_as_it_chose)
     begin_with(&policy);
     peer_connect_after(p, OFFER_PLAIN, 20 * MS);
     peer_write(p, 6);
-    drain();
+    peer_drain(p);
     machine_pauses(3 * 3600 * S);
     assert_true(end_await(2000 * MS, 2600 * MS) >= COPIES_MIN);
 }
@@ -155,7 +149,7 @@ TEST(syn_is_sent_again_and_its_answer_counts)
         begin_as_kernel();
         open_sends_syn();
         peer_pass(p, waits_ns[i % ARRAY_COUNT(waits_ns)]);
-        drain();
+        peer_drain(p);
         machine_pauses(pauses_ns[i / ARRAY_COUNT(waits_ns)]);
         EXPECT(p, TCP_SYN, 0, 0, 0);
         peer_pass(p, 20 * MS);
@@ -292,7 +286,7 @@ TEST(idle_connection_is_asked_and_lives)
     peer_send(p, PA, 1, 1, NULL, 10);
     peer_read(p, 1, 10);
     peer_pass(p, S);
-    drain();
+    peer_drain(p);
     tcp_set_keepalive(p->stack, p->id, true, p->now_ns);
     machine_pauses(3 * 3600 * S);
     EXPECT(p, A, 0, 11, 0); /* keepalive's first question */

@@ -24,8 +24,7 @@ TEST(narrow_path_is_no_congestion)
     struct tcp_info before, after;
     peer_connect(p, OFFER_SACK);
     peer_write(p, 8 * 1460);
-    for (struct seen s; peer_take(p, &s);) {
-    }
+    peer_drain(p);
     tcp_info(p->stack, p->id, &before);
     peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, 1);
     uint32_t una = 1;
@@ -142,13 +141,11 @@ TEST(odd_path_mtus_are_survived)
         peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, table[i].reported, 1); /* again: no storm */
         if (table[i].reported != 0)
             EXPECT_NONE(p);
-        for (struct seen s; peer_take(p, &s);) {
-        }
+        peer_drain(p);
         tcp_abort(p->stack, p->id, p->now_ns);
         peer_step(p);
         peer_pass(p, 601 * S); /* the path's MTU expires */
-        for (struct seen s; peer_take(p, &s);) {
-        }
+        peer_drain(p);
     }
 }
 

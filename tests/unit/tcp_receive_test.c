@@ -38,10 +38,7 @@ TEST(segments_in_any_order_become_the_stream)
             peer_send(p, A, 1 + piece * 100, 1, NULL, 100 + more);
         }
         peer_read(p, 1, 600);
-        tcp_abort(p->stack, p->id, p->now_ns);
-        peer_step(p);
-        for (struct seen s; peer_take(p, &s);) {
-        }
+        abort_connection();
     }
 }
 
@@ -71,9 +68,7 @@ TEST(dsack_names_the_first_of_several_repeated_parts)
                 struct block latest = { s->sack[first < right].left, s->sack[first < right].right };
                 EXPECT_BETWEEN("the union's left", latest.left, 0, left);
                 EXPECT_BETWEEN("the union's right", latest.right, right, 751);
-                tcp_abort(p->stack, p->id, p->now_ns);
-                for (struct seen rest; peer_step(p), peer_take(p, &rest);) {
-                }
+                abort_connection();
             }
 }
 

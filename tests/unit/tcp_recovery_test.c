@@ -106,12 +106,10 @@ TEST(any_sack_blocks_are_survived)
         }
         peer_send_sack(p, 1, 2, blocks, 1 + (uint32_t)i % 4);
         peer_pass(p, MS / 10);
-        for (struct seen s; peer_take(p, &s);) {
-        }
+        peer_drain(p);
     }
     peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
-    for (struct seen s; peer_take(p, &s);) {
-    }
+    peer_drain(p);
     struct tcp_info info;
     tcp_info(p->stack, p->id, &info);
     EXPECT_NUMBER("unacked", info.unacked_bytes, 0);
@@ -142,8 +140,7 @@ TEST(late_segment_counts_as_reordering)
     assert_int_equal(info.reordering_count, 1);
     assert_int_equal(info.reordering_segments, 5);
     peer_send(p, A, 1, 2 + 6 * MSS, NULL, 0);
-    for (struct seen s; peer_take(p, &s);) {
-    }
+    peer_drain(p);
 }
 
 /* RFC 8985 §6.2, step 4: sixteen recoveries without a DSACK end the wider window. */
@@ -157,8 +154,7 @@ TEST(last_of_sixteen_recoveries_narrows_the_window)
     peer_pass(p, 200 * MS);
     assert_int_equal(c->recovery_state, TCP_RECOVERY);
     assert_int_equal(c->recovery.rack.window_multiplier, 3);
-    for (struct seen s; peer_take(p, &s);) {
-    }
+    peer_drain(p);
     peer_send(p, A, 1, 2 + 6 * MSS, NULL, 0);
     assert_int_equal(c->recovery_state, TCP_OPEN);
     assert_int_equal(c->recovery.rack.window_multiplier, 1);
@@ -189,10 +185,7 @@ TEST(fast_retransmit_restarts_the_time_out)
         EXPECT_NONE(p);
         EXPECT_NUMBER("time-outs", p->stack->ip.counters.tcp_rto_timeouts, 0);
         peer_send(p, A, 1, seq + 10 * MSS, NULL, 0);
-        tcp_abort(p->stack, p->id, p->now_ns);
-        peer_step(p);
-        for (struct seen s; peer_take(p, &s);) {
-        }
+        abort_connection();
     }
 }
 
@@ -235,10 +228,7 @@ TEST(round_trip_across_a_pause_is_no_sample)
             peer_pass(p, 50 * MS);
             peer_send(p, A, 1, 2 + 2 * MSS, NULL, 0);
             EXPECT_BETWEEN("rto_us", rto_us(), before_us / 2, before_us - 1);
-            tcp_abort(p->stack, p->id, p->now_ns);
-            peer_step(p);
-            for (struct seen s; peer_take(p, &s);) {
-            }
+            abort_connection();
         }
 }
 
@@ -299,9 +289,6 @@ TEST(any_one_segment_may_be_lost)
             tcp_info(p->stack, p->id, &info);
             assert_int_equal(info.unacked_bytes, 0);
             EXPECT_BETWEEN("resends", info.retransmits_total, 1, 2);
-            tcp_abort(p->stack, p->id, p->now_ns);
-            peer_step(p);
-            for (struct seen s; peer_take(p, &s);) {
-            }
+            abort_connection();
         }
 }

@@ -123,8 +123,7 @@ TEST(full_queue_goes_on_in_a_window_below_its_segments)
     p->stack->tcp.connections[p->id].congestion.cwnd = 1u << 20;
     for (uint32_t i = 0; i < SEGMENTS; i++)
         peer_write(p, BYTES);
-    for (struct seen s; peer_take(p, &s);) {
-    }
+    peer_drain(p);
     p->window = 150;
     uint32_t una = 1;
     peer_send(p, A, 1, una, NULL, 0);
@@ -138,8 +137,5 @@ TEST(full_queue_goes_on_in_a_window_below_its_segments)
         }
         peer_send(p, A, 1, una, NULL, 0);
     }
-    tcp_abort(p->stack, p->id, p->now_ns);
-    peer_step(p);
-    for (struct seen s; peer_take(p, &s);) {
-    }
+    abort_connection();
 }
