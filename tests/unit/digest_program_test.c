@@ -1,12 +1,7 @@
 /* app/digest/program.c over a transport that the test plays. */
 #include "app/digest/server.h"
 #include "app/digest/settings.h"
-#include "app/service/rehearsal.h"
-#include "app/service/service.h"
-#include "app/service/settings.h"
-#include "app/service/stats.h"
-#include "tests/lib/fake_transport.h"
-#include "tests/lib/test.h"
+#include "tests/lib/program_test.h"
 
 #define HEAD "POST /sha256?rounds=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n"
 
@@ -18,14 +13,9 @@ static const struct program_machine machine = { .tsc_khz = 2000000, .now_ns = cl
 
 BEFORE_EACH()
 {
-    static struct settings settings;
-    service_settings_begin(&settings, program.name, program.settings, NULL);
-    assert_true(settings_finish(&settings));
-    fake_reset();
-    stats_clear();
     now_ns = NS_PER_S;
     clock_step_ns = 0;
-    assert_null(service_init(machine.secret, false, now_ns));
+    program_begin("", &machine, now_ns);
     assert_null(program.prepare(&machine));
     assert_null(program.init(&machine, now_ns));
 }

@@ -1,15 +1,9 @@
 /* app/digest/: requests over a fake transport. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "app/digest/connection.h"
 #include "app/digest/server.h"
 #include "app/digest/settings.h"
 #include "app/digest/variants.h"
-#include "app/service/stats.h"
-#include "base/time.h"
-#include "tests/lib/fake_transport.h"
-#include "tests/lib/test.h"
+#include "tests/lib/program_test.h"
 
 enum { PORT = 8080 };
 static uint64_t now_ns;
@@ -464,14 +458,6 @@ static const char *ask_shortly(int id)
     for (int i = 0; i < 10; i++)
         one_turn();
     return answer(id);
-}
-
-/* Returns a counter's value, by its name in the statistics. */
-static uint64_t counter(const char *name)
-{
-    const uint64_t *value = stats_find(NULL, name);
-    assert_non_null(value);
-    return *value;
 }
 
 TEST(an_address_with_all_places_gives_one_to_another_address)

@@ -1,12 +1,12 @@
 /* drivers/gve/ against the model of tests/gve: up and home in each format, frames both ways, ownership, and a device
  * whose answers, completions and counters are out of range. SEED=n replays the random ones. */
-#include "base/bytes.h"
 #include "base/cycles.h"
 #include "base/trace.h"
 #include "drivers/gve/gve.h"
 #include "net/ip/checksum.h"
 #include "tests/gve/bus.h"
 #include "tests/lib/device_memory.h"
+#include "tests/lib/packet.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
@@ -117,19 +117,11 @@ static void silence_passes(void)
 /* Makes a TCP frame of TCP_FRAME_BYTES with good checksums. */
 static void tcp_frame(uint8_t *frame)
 {
-    uint8_t *ip = frame + 14, *tcp = ip + 20;
-    const uint16_t l4_bytes = TCP_FRAME_BYTES - 34;
-    random_fill(frame, TCP_FRAME_BYTES);
-    store_be16(frame + 12, 0x0800);
-    ip[0] = 0x45;
-    store_be16(ip + 2, TCP_FRAME_BYTES - 14);
-    store_be16(ip + 6, 0);
-    ip[9] = 6;
-    store_be16(ip + 10, 0);
-    store_be16(ip + 10, checksum_finish(checksum_sum(0, ip, 20)));
-    store_be16(tcp + 16, 0);
-    uint32_t sum = checksum_pseudo_ipv4(load_be32(ip + 12), load_be32(ip + 16), 6, l4_bytes);
-    store_be16(tcp + 16, checksum_finish(checksum_sum(sum, tcp, l4_bytes)));
+    uint8_t segment[TCP_FRAME_BYTES - 34];
+    random_fill(segment, sizeof segment);
+    packet_ethernet(frame, segment, segment + 6, ETHERNET_TYPE_IPV4);
+    packet_around(frame + 14, IPV4_PROTOCOL_TCP, (uint32_t)random_next(), (uint32_t)random_next(), segment,
+                  sizeof segment);
 }
 
 /* ---- up and home ---- */

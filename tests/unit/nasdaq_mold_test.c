@@ -56,7 +56,12 @@ static void deliver(enum mold_line line, uint32_t bytes)
     test_free(exact);
 }
 
-static void send(enum mold_line line, uint64_t sequence, uint32_t count) { deliver(line, build(sequence, count)); }
+/* Returns how many messages have been taken in all. */
+static uint64_t send(enum mold_line line, uint64_t sequence, uint32_t count)
+{
+    deliver(line, build(sequence, count));
+    return taken;
+}
 
 /* Returns the count of messages that are requested from `*sequence` on; 0: none are. */
 static uint32_t requested(uint64_t *sequence)
@@ -78,12 +83,13 @@ static void expect_request(uint64_t sequence, uint32_t count)
 
 static void expect_no_request(void) { expect_request(0, 0); }
 
-/* Goes on at a message, as after a snapshot. */
-static void resume(uint64_t sequence)
+/* Goes on at a message, as after a snapshot. Returns how many messages have been taken in all. */
+static uint64_t resume(uint64_t sequence)
 {
     taken = sequence - 1;
     mold_resume(sequence, now_ns);
     drain(mold_advance());
+    return taken;
 }
 
 TEST(first_copy_wins_and_the_second_is_a_duplicate)
@@ -91,8 +97,7 @@ TEST(first_copy_wins_and_the_second_is_a_duplicate)
     send(MOLD_A, 1, 3);
     send(MOLD_B, 1, 3);
     send(MOLD_B, 4, 2);
-    send(MOLD_A, 4, 2);
-    assert_int_equal(taken, 5);
+    assert_int_equal(send(MOLD_A, 4, 2), 5);
     assert_int_equal(mold_counters.duplicates, 2);
     assert_int_equal(mold_counters.first_a, 1);
     assert_int_equal(mold_counters.first_b, 1);
@@ -102,8 +107,7 @@ TEST(first_copy_wins_and_the_second_is_a_duplicate)
 TEST(datagram_that_overlaps_brings_its_new_messages)
 {
     send(MOLD_A, 1, 3);
-    send(MOLD_B, 2, 5);
-    assert_int_equal(taken, 6);
+    assert_int_equal(send(MOLD_B, 2, 5), 6);
 }
 
 TEST(other_line_fills_a_gap_and_nothing_is_requested)
@@ -113,8 +117,7 @@ TEST(other_line_fills_a_gap_and_nothing_is_requested)
     assert_false(mold_is_current());
     now_ns += WAIT_NS - 1;
     expect_no_request();
-    send(MOLD_B, 3, 2);
-    assert_int_equal(taken, 6);
+    assert_int_equal(send(MOLD_B, 3, 2), 6);
     assert_true(mold_is_current());
     now_ns += NS_PER_S;
     expect_no_request();
@@ -130,11 +133,9 @@ TEST(gap_of_both_lines_is_requested_and_filled_part_by_part)
     now_ns += WAIT_NS;
     expect_request(3, 6);
     expect_no_request(); /* once */
-    send(MOLD_REREQUEST, 3, 4);
-    assert_int_equal(taken, 6);
+    assert_int_equal(send(MOLD_REREQUEST, 3, 4), 6);
     expect_request(7, 2); /* the rest, at once */
-    send(MOLD_REREQUEST, 7, 2);
-    assert_int_equal(taken, 10);
+    assert_int_equal(send(MOLD_REREQUEST, 7, 2), 10);
     assert_true(mold_is_current());
     assert_int_equal(mold_counters.gaps, 1);
     assert_int_equal(mold_counters.requests, 2);
@@ -154,8 +155,7 @@ TEST(long_gap_is_filled_by_requests_that_run_in_parallel)
     send(MOLD_REREQUEST, 2 + MOLD_ASK_COUNT, MOLD_ASK_COUNT);
     assert_true(requested(&sequence) == MOLD_ASK_COUNT && sequence == 2);
     expect_no_request();
-    send(MOLD_REREQUEST, 2, MOLD_ASK_COUNT);
-    assert_int_equal(taken, 1 + 2 * MOLD_ASK_COUNT);
+    assert_int_equal(send(MOLD_REREQUEST, 2, MOLD_ASK_COUNT), 1 + 2 * MOLD_ASK_COUNT);
     for (uint32_t i = 0; i < 2; i++) /* room for two more */
         assert_true(requested(&sequence) == MOLD_ASK_COUNT && sequence == first + i * MOLD_ASK_COUNT);
     expect_no_request();
@@ -170,8 +170,7 @@ TEST(each_hole_waits_for_the_other_line_again)
     send(MOLD_A, 3, 1);
     send(MOLD_A, 5, 1);
     now_ns += WAIT_NS / 2;
-    send(MOLD_B, 2, 1);
-    assert_int_equal(taken, 3);
+    assert_int_equal(send(MOLD_B, 2, 1), 3);
     now_ns += WAIT_NS / 2 + 1;
     expect_no_request();
     now_ns += WAIT_NS;
@@ -216,14 +215,11 @@ TEST(gap_without_an_answer_is_lost_and_a_snapshot_goes_on)
     assert_false(mold_is_lost());
     expect_no_request();
     assert_true(mold_is_lost());
-    send(MOLD_A, 3, 1); /* too late: the snapshot decides */
-    assert_int_equal(taken, 2);
+    assert_int_equal(send(MOLD_A, 3, 1), 2); /* too late: the snapshot decides */
     send(MOLD_A, 10, 2);
-    resume(5);
-    assert_int_equal(taken, 7);
+    assert_int_equal(resume(5), 7);
     assert_false(mold_is_lost() || mold_is_current());
-    send(MOLD_B, 8, 1);
-    assert_int_equal(taken, 11);
+    assert_int_equal(send(MOLD_B, 8, 1), 11);
     assert_true(mold_is_current());
 }
 
@@ -239,14 +235,12 @@ TEST(snapshot_of_the_future_makes_stored_messages_void)
     assert_true(mold_is_lost());
     resume(MOLD_GAP_MAX + 200);
     assert_true(mold_is_current());
-    send(MOLD_A, MOLD_GAP_MAX + 200, 1);
-    assert_int_equal(taken, MOLD_GAP_MAX + 200);
+    assert_int_equal(send(MOLD_A, MOLD_GAP_MAX + 200, 1), MOLD_GAP_MAX + 200);
     mold_init(WAIT_NS, TIMEOUT_NS, NULL);
     send(MOLD_A, MOLD_GAP_MAX + 110, 5);
     send(MOLD_A, MOLD_GAP_MAX + 100, 20); /* begins before that one and ends after it */
     send(MOLD_A, MOLD_GAP_MAX + 102, 0);  /* the line goes back */
-    resume(MOLD_GAP_MAX + 104);
-    assert_int_equal(taken, MOLD_GAP_MAX + 119);
+    assert_int_equal(resume(MOLD_GAP_MAX + 104), MOLD_GAP_MAX + 119);
 }
 
 TEST(wrong_number_is_forgotten_after_a_snapshot)
@@ -265,12 +259,10 @@ TEST(wrong_number_is_forgotten_after_a_snapshot)
     send(MOLD_A, 6, 1);
     send(MOLD_A, 7, 1);
     send(MOLD_B, 7, 1);
-    resume(7);
-    assert_int_equal(taken, 7);
+    assert_int_equal(resume(7), 7);
     assert_true(mold_is_current());
     assert_int_equal(mold_counters.drop_sequence, 1);
-    send(MOLD_B, 8, 1);
-    assert_int_equal(taken, 8);
+    assert_int_equal(send(MOLD_B, 8, 1), 8);
     assert_true(mold_is_current());
 }
 
@@ -282,8 +274,7 @@ TEST(end_of_session_comes_after_its_last_message)
     send(MOLD_B, 3, 1);
     assert_true(mold_has_ended());
     assert_false(mold_is_current());
-    send(MOLD_A, 4, 1); /* beyond the end */
-    assert_int_equal(taken, 3);
+    assert_int_equal(send(MOLD_A, 4, 1), 3); /* beyond the end */
     assert_int_equal(mold_counters.drop_sequence, 1);
 }
 
@@ -310,8 +301,7 @@ TEST(session_that_ends_is_silent_or_brings_nothing_is_left)
     now_ns++;
     assert_false(joins("TODAY     ", 0) || joins("TODAY     ", 0xffff));
     assert_true(joins("TODAY     ", 2) && mold_is_lost()); /* until somebody has emptied the books */
-    resume(1);
-    assert_int_equal(taken, 2);
+    assert_int_equal(resume(1), 2);
     now_ns += TIMEOUT_NS - 1;
     assert_false(joins("STRAY     ", 0));
     now_ns++;
@@ -377,8 +367,7 @@ TEST(full_store_drops_and_the_rest_is_requested)
     for (uint64_t i = 3; i < 3 + MOLD_STORE_COUNT + 5; i++)
         send(MOLD_A, i, 1);
     assert_int_equal(mold_counters.drop_store_full, 5);
-    send(MOLD_B, 2, 1);
-    assert_int_equal(taken, 2 + MOLD_STORE_COUNT);
+    assert_int_equal(send(MOLD_B, 2, 1), 2 + MOLD_STORE_COUNT);
     now_ns += WAIT_NS;
     expect_request(3 + MOLD_STORE_COUNT, 5);
 }
@@ -396,8 +385,7 @@ TEST(full_store_keeps_the_newest_while_a_snapshot_is_awaited)
     assert_int_equal(mold_counters.drop_store_full, 2);
     assert_int_equal(mold_counters.duplicates, 1);
     assert_int_equal(mold_counters.stored, 1 + MOLD_STORE_COUNT);
-    resume(3);
-    assert_int_equal(taken, 2 + MOLD_STORE_COUNT);
+    assert_int_equal(resume(3), 2 + MOLD_STORE_COUNT);
     assert_true(mold_is_current());
 }
 

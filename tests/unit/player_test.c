@@ -1,8 +1,6 @@
 /* app/player/player.c with its input streams and its submit connection, over tests/lib/fake_transport.c, with the real
  * matcher. */
 #define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "app/player/answer_set.h"
@@ -15,18 +13,12 @@
 #include "app/player/stream_merger.h"
 #include "app/player/submit.h"
 #include "app/service/control.h"
-#include "app/service/rehearsal.h"
-#include "app/service/service.h"
-#include "app/service/stats.h"
 #include "app/service/syslog.h"
 #include "base/hmac.h"
-#include "base/log.h"
 #include "base/slowest.h"
 #include "base/trace.h"
-#include "tests/lib/fake_transport.h"
 #include "tests/lib/player_setup.h"
-#include "tests/lib/random.h"
-#include "tests/lib/test.h"
+#include "tests/lib/program_test.h"
 
 #define S      UINT64_C(1000000000)
 #define MS     UINT64_C(1000000)
@@ -102,11 +94,16 @@ static void play(const char *words)
 
 static void digits(const char *text) { say(feed_id(), text); }
 
-/* Starts play, and sends digits. The server acknowledges the answers to them, without a response. */
-static void play_acked(const char *words, const char *text)
+static void play_digits(const char *words, const char *text)
 {
     play(words);
     digits(text);
+}
+
+/* Plays the digits. The server acknowledges the answers to them, without a response. */
+static void play_acked(const char *words, const char *text)
+{
+    play_digits(words, text);
     ack_all(submit_id());
 }
 
@@ -156,14 +153,6 @@ static const char *answers_sent_anew(void)
     up(submit_id());
     turn(0);
     return answers_sent(submit_id());
-}
-
-/* Returns a counter's value, by its name in the statistics. */
-static uint64_t counter(const char *name)
-{
-    const uint64_t *value = stats_find(NULL, name);
-    assert_non_null(value);
-    return *value;
 }
 
 /* Returns all that the player's modules have counted, a line each, as far as the matcher's pace does not matter. */
@@ -218,16 +207,14 @@ TEST(both_connections_are_made_and_the_request_is_sent_at_once)
 
 TEST(an_answer_is_posted)
 {
-    play("n=6 m=823");
-    digits("1282311");
+    play_digits("n=6 m=823", "1282311");
     assert_string_equal(sent(submit_id()), post_of("823"));
     assert_int_equal(send_queue_unanswered_count(), 1);
 }
 
 TEST(the_example_of_the_contest_is_played)
 {
-    play("n=6 m=823,108");
-    digits("123456789987654321");
+    play_digits("n=6 m=823,108", "123456789987654321");
     assert_string_equal(answers_sent(submit_id()), "12345 9876 3456 432 ");
 }
 
@@ -310,8 +297,7 @@ TEST(one_byte_that_is_no_digit_is_found_in_a_long_run)
 
 TEST(an_answer_that_comes_again_is_posted_once)
 {
-    play("n=3 m=823");
-    digits("8239823");
+    play_digits("n=3 m=823", "8239823");
     digits("1823");
     assert_string_equal(answers_sent(submit_id()), "823 ");
     assert_int_equal(answer_set_counters.repeated, 2);
@@ -347,8 +333,7 @@ TEST(the_longest_answer_fits_a_message)
 
 TEST(no_answer_reaches_across_a_lost_feed)
 {
-    play("n=6 m=823");
-    digits("1118");
+    play_digits("n=6 m=823", "1118");
     int old = feed_id();
     fake_closed(old, TRANSPORT_RESET);
     turn(0);
@@ -363,8 +348,7 @@ TEST(no_answer_reaches_across_a_lost_feed)
 
 TEST(a_silent_feed_is_left_after_its_timeout)
 {
-    play("n=6 m=823 feed.timeout=2");
-    digits("8");
+    play_digits("n=6 m=823 feed.timeout=2", "8");
     pass(2 * S - MS);
     assert_int_equal(fake.connect_count, 2);
     pass(MS);
@@ -415,9 +399,8 @@ TEST(responses_are_counted_by_result_wherever_they_are_cut)
         "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
         "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n";
     for (size_t cut = 0; cut <= strlen(responses); cut++) {
-        play("n=2 m=1");
-        digits("1234"); /* 1 2 12 3 23 4 34: seven answers */
-        digits("56");   /* 5 45 6 56 */
+        play_digits("n=2 m=1", "1234"); /* 1 2 12 3 23 4 34: seven answers */
+        digits("56");                   /* 5 45 6 56 */
         assert_int_equal(submit_counters.posts, 11);
         fake_data(submit_id(), responses, cut);
         turn(0);
@@ -436,8 +419,7 @@ TEST(points_of_two_digits_are_counted_whole)
     static const char responses[] = OK_200 "Content-Length: 4\r\n\r\n+16\n" PLUS_8 OK_200
                                            "Content-Length: 1\r\n\r\n+" OK_200 "Content-Length: 3\r\n\r\n+x\n";
     for (size_t cut = 0; cut <= strlen(responses); cut++) {
-        play("n=1 m=1");
-        digits("1234");
+        play_digits("n=1 m=1", "1234");
         fake_data(submit_id(), responses, cut);
         turn(0);
         say(submit_id(), responses + cut);
@@ -585,8 +567,7 @@ TEST(a_closed_window_makes_answers_wait_in_order)
 TEST(a_post_that_the_server_may_have_is_not_repeated)
 {
     for (int acked = 0; acked < 2; acked++) {
-        play("n=6 m=823");
-        digits("823");
+        play_digits("n=6 m=823", "823");
         if (acked)
             ack_all(submit_id());
         fake_closed(submit_id(), acked ? TRANSPORT_RESET : TRANSPORT_TIMED_OUT);
@@ -681,8 +662,7 @@ TEST(posts_behind_a_closing_response_that_was_cut_short_are_sent_again)
 
 TEST(the_end_of_the_connection_completes_a_response_without_length)
 {
-    play("n=6 m=823");
-    digits("823");
+    play_digits("n=6 m=823", "823");
     digits("1646");
     ack_all(submit_id());
     fake_text(submit_id(), OK_200 "\r\n+8\n");
@@ -1380,8 +1360,7 @@ TEST(all_that_happens_is_counted)
 {
     static const char *const bodies[] = { "+8\n", "early", "dup\n", "late\n", "wrong", "?\n" };
     char text[99];
-    play("n=6 m=823,108 early=off feed.timeout=10");
-    digits("8\r\n23x823\n");
+    play_digits("n=6 m=823,108 early=off feed.timeout=10", "8\r\n23x823\n");
     digits("10898231646");
     for (size_t i = 0; i < 3; i++)
         say(submit_id(), "HTTP/1.1 503 x\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n");
@@ -1638,8 +1617,7 @@ TEST(page_and_log_go_on_while_no_answer_can_leave)
 TEST(the_path_is_rehearsed_in_idle_time)
 {
     enum { PARTS = TRANSPORT_REHEARSAL_KIND_COUNT + 2, TURNS = 100 }; /* enough for the matcher's idle work */
-    play("n=6 m=823,108");
-    digits("1234");
+    play_digits("n=6 m=823,108", "1234");
     uint32_t frames = fake.rehearsal_count, lines = fake.warmed_count;
     for (int i = 0; i < TURNS; i++)
         turn(0);

@@ -1,14 +1,6 @@
 /* app/time/program.c over a transport that the test plays. */
-#include "app/program.h"
-#include "app/service/rehearsal.h"
-#include "app/service/service.h"
-#include "app/service/settings.h"
-#include "app/service/stats.h"
 #include "app/time/server.h"
-#include "base/log.h"
-#include "tests/lib/fake_transport.h"
-#include "tests/lib/random.h"
-#include "tests/lib/test.h"
+#include "tests/lib/program_test.h"
 
 enum { CLIENT = 0xc0000201, ADDRESSES = 8192 }; /* the address of rehearsals, and more than are remembered */
 static uint64_t now_ns;
@@ -19,15 +11,9 @@ static const struct program_machine machine = { .tsc_khz = 1000000, .now_ns = cl
 
 static void start(const char *words)
 {
-    static struct settings settings;
-    service_settings_begin(&settings, program.name, program.settings, NULL);
-    settings_add(&settings, "test", words, strlen(words));
-    assert_true(settings_finish(&settings));
-    fake_reset();
-    stats_clear();
     now_ns = NS_PER_S;
     log_wall_origin_ns = UINT64_C(1800000000) * NS_PER_S;
-    assert_null(service_init(machine.secret, false, now_ns));
+    program_begin(words, &machine, now_ns);
     assert_null(program.init(&machine, now_ns));
 }
 

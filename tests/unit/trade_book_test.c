@@ -1,8 +1,6 @@
 /* app/trade/book.c: books out of ITCH messages, beside a plain model, and messages that contradict them. */
 #include "app/trade/book.h"
 
-#include <stdlib.h>
-
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
 #include "tests/lib/trade_messages.h"
@@ -145,58 +143,29 @@ TEST(operational_halt_of_our_market_stops_a_symbol_until_it_is_lifted)
 
 TEST(contradictions_are_dropped_counted_and_make_the_book_doubtful)
 {
-    uint8_t long_message[64] = { ITCH_ADD };
-    for (int row = 0; row < 14; row++) {
+    for (int row = 0, rows = 1; row < rows; row++) {
         test_before_each();
         add(1, 'B', 100, PRICE);
-        uint64_t *counter = NULL;
-        uint32_t bytes = 0;
-        switch (row) {
-        case 0:
-            counter = &book_counters.drop_known_reference, bytes = itch_add(m, LOCATE_A, 1, 'S', 5, PRICE);
-            break;
-        case 1:
-            counter = &book_counters.drop_side, bytes = itch_add(m, LOCATE_A, 2, 'X', 5, PRICE);
-            break;
-        case 2:
-            counter = &book_counters.drop_shares, bytes = itch_add(m, LOCATE_A, 2, 'B', 0, PRICE);
-            break;
-        case 3:
-            counter = &book_counters.drop_shares, bytes = itch_add(m, LOCATE_A, 2, 'B', 1u << 26, PRICE);
-            break;
-        case 4:
-            counter = &book_counters.drop_price, bytes = itch_add(m, LOCATE_A, 2, 'B', 5, 0);
-            break;
-        case 5:
-            counter = &book_counters.drop_price, bytes = itch_add(m, LOCATE_A, 2, 'B', 5, ITCH_PRICE_MAX + 1u);
-            break;
-        case 6:
-            counter = &book_counters.drop_locate, bytes = itch_add(m, 4711, 2, 'B', 5, PRICE);
-            break;
-        case 7:
-            counter = &book_counters.drop_unknown_reference, bytes = itch_reduce(m, ITCH_DELETE, LOCATE_A, 2, 0);
-            break;
-        case 8: /* the order is another symbol's */
-            counter = &book_counters.drop_unknown_reference, bytes = itch_reduce(m, ITCH_DELETE, LOCATE_B, 1, 0);
-            break;
-        case 9:
-            counter = &book_counters.drop_excess, bytes = itch_reduce(m, ITCH_CANCEL, LOCATE_A, 1, 101);
-            break;
-        case 10:
-            counter = &book_counters.drop_directory, bytes = itch_directory(m, LOCATE_A, "BB");
-            break;
-        case 11:
-            counter = &book_counters.drop_directory, bytes = itch_directory(m, 12, "AAAA");
-            break;
-        case 12:
-            counter = &book_counters.drop_shares, bytes = itch_reduce(m, ITCH_CANCEL, LOCATE_A, 1, 0);
-            break;
-        case 13:
-            counter = &book_counters.drop_length, bytes = 35, memcpy(m, long_message, sizeof m);
-            break;
-        }
-        assert_int_equal(take(bytes), -1);
-        assert_int_equal(*counter, 1);
+        rows = 0;
+#define ROW(counter, bytes)                                                                                            \
+    if (rows++ == row) {                                                                                               \
+        assert_int_equal(take(bytes), -1);                                                                             \
+        assert_int_equal(book_counters.counter, 1);                                                                    \
+    }
+        ROW(drop_known_reference, itch_add(m, LOCATE_A, 1, 'S', 5, PRICE))
+        ROW(drop_side, itch_add(m, LOCATE_A, 2, 'X', 5, PRICE))
+        ROW(drop_shares, itch_add(m, LOCATE_A, 2, 'B', 0, PRICE))
+        ROW(drop_shares, itch_add(m, LOCATE_A, 2, 'B', 1u << 26, PRICE))
+        ROW(drop_price, itch_add(m, LOCATE_A, 2, 'B', 5, 0))
+        ROW(drop_price, itch_add(m, LOCATE_A, 2, 'B', 5, ITCH_PRICE_MAX + 1u))
+        ROW(drop_locate, itch_add(m, 4711, 2, 'B', 5, PRICE))
+        ROW(drop_unknown_reference, itch_reduce(m, ITCH_DELETE, LOCATE_A, 2, 0))
+        ROW(drop_unknown_reference, itch_reduce(m, ITCH_DELETE, LOCATE_B, 1, 0)) /* the order is another symbol's */
+        ROW(drop_excess, itch_reduce(m, ITCH_CANCEL, LOCATE_A, 1, 101))
+        ROW(drop_directory, itch_directory(m, LOCATE_A, "BB"))
+        ROW(drop_directory, itch_directory(m, 12, "AAAA"))
+        ROW(drop_shares, itch_reduce(m, ITCH_CANCEL, LOCATE_A, 1, 0))
+        ROW(drop_length, (memset(m, 0, sizeof m), m[0] = ITCH_ADD, 35))
         assert_false(book_is_whole());
         assert_top(PRICE, 100, 0, 0);
     }

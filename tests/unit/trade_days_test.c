@@ -2,18 +2,10 @@
  * row's trouble the program's books are the exchange's within the row's time, and the row's counters have counted. */
 #include "app/nasdaq/mold.h"
 #include "app/nasdaq/soup.h"
-#include "app/program.h"
-#include "app/service/service.h"
-#include "app/service/settings.h"
-#include "app/service/stats.h"
 #include "app/trade/book.h"
 #include "app/trade/parts.h"
 #include "app/trade/trade.h"
-#include "base/log.h"
-#include "base/time.h"
-#include "tests/lib/fake_transport.h"
-#include "tests/lib/random.h"
-#include "tests/lib/test.h"
+#include "tests/lib/program_test.h"
 #include "tests/lib/trade_messages.h"
 
 enum {
@@ -61,13 +53,6 @@ static int connecting; /* the connection for a snapshot that is coming up; -1: n
 
 static uint64_t clock_now(void) { return now_ns; }
 static const struct program_machine machine = { .tsc_khz = 1000000, .now_ns = clock_now, .secret = { 0x8c, 0x5f } };
-
-static uint64_t counter(const char *name)
-{
-    const uint64_t *value = stats_find(NULL, name);
-    assert_non_null(value);
-    return *value;
-}
 
 static void turn(uint64_t ns)
 {
@@ -295,21 +280,15 @@ static const struct day days[] = {
 
 static void start(void)
 {
-    static struct settings settings;
     char words[512];
     snprintf(words, sizeof words, WORDS "%s", day->words != NULL ? day->words : SERVERS "orders.max=4096");
-    service_settings_begin(&settings, program.name, program.settings, NULL);
-    settings_add(&settings, "test", words, strlen(words));
-    assert_true(settings_finish(&settings));
-    fake_reset();
-    stats_clear();
     random_seed(20261128);
     now_ns = 10 * NS_PER_S;
     live_count = 0;
     in_trouble = is_stale = served = false;
     next = 1;
     connecting = -1;
-    assert_null(service_init(machine.secret, false, now_ns));
+    program_begin(words, &machine, now_ns);
     assert_null(program.init(&machine, now_ns));
     for (uint16_t i = 0; i < 2; i++) {
         struct message *m = begin_message();

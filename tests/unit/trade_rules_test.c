@@ -9,16 +9,9 @@
  *
  *     DAYS=1000 SEED=7 build/test/tests/unit/trade_rules_test */
 #include "app/nasdaq/mold.h"
-#include "app/program.h"
-#include "app/service/service.h"
-#include "app/service/settings.h"
-#include "app/service/stats.h"
 #include "app/trade/parts.h"
 #include "app/trade/trade.h"
-#include "base/time.h"
-#include "tests/lib/fake_transport.h"
-#include "tests/lib/random.h"
-#include "tests/lib/test.h"
+#include "tests/lib/program_test.h"
 #include "tests/lib/trade_messages.h"
 
 enum {
@@ -1108,7 +1101,6 @@ static const char *on_off(bool on) { return on ? "on" : "off"; }
 /* Starts the program, for the first time in the session or again. */
 static void start_program(void)
 {
-    static struct settings settings;
     char text[1024];
     for (uint32_t i = RISK_PASSED + 1; i < RISK_VERDICT_COUNT; i++)
         refused[i] += trade.refused[i];
@@ -1124,14 +1116,9 @@ static void start_program(void)
              on_off(day.may_sell_short), day.day_orders, day.day_shares, day.rejects_max, on_off(chance(70)),
              on_off(chance(50)), on_off(day.stopped), (long long)day.positions[0], (long long)day.positions[1],
              (long long)day.positions[2]);
-    service_settings_begin(&settings, program.name, program.settings, NULL);
-    settings_add(&settings, "test", text, strlen(text));
-    assert_true(settings_finish(&settings));
     lose_session();
-    fake_reset();
-    stats_clear();
+    program_begin(text, &machine, now_ns);
     fake.rehearses = day.rehearses;
-    assert_null(service_init(machine.secret, false, now_ns));
     assert_null(program.init(&machine, now_ns));
     if (day.is_wild)
         trade.decide = decide_wildly;

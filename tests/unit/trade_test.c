@@ -1,25 +1,14 @@
 /* app/trade/ as a program, over a transport that the test plays: from a datagram of the feed to the order's bytes, and
  * everything that must keep an order back. */
-#include <stdio.h>
-
 #include "app/nasdaq/mold.h"
 #include "app/nasdaq/soup.h"
-#include "app/program.h"
-#include "app/service/rehearsal.h"
-#include "app/service/service.h"
-#include "app/service/settings.h"
-#include "app/service/stats.h"
 #include "app/trade/book.h"
 #include "app/trade/ouch.h"
 #include "app/trade/parts.h"
 #include "app/trade/settings.h"
 #include "app/trade/trade.h"
-#include "base/log.h"
 #include "base/text.h"
-#include "base/time.h"
-#include "tests/lib/fake_transport.h"
-#include "tests/lib/random.h"
-#include "tests/lib/test.h"
+#include "tests/lib/program_test.h"
 #include "tests/lib/trade_messages.h"
 
 #define WORDS                                                                                                          \
@@ -91,7 +80,7 @@ static bool has_sent(const char *bytes, uint32_t count)
 
 static bool has_sent_nothing(void) { return has_sent("", 0); }
 
-/* The host answers the account query, unless `next_reference` is 0. */
+/* Logs in. The host answers the account query, unless `next_reference` is 0. */
 static void log_in(const char *session, uint32_t next_reference)
 {
     for (int i = 0; i < 3000 && fake_to(ORDERS) < 0; i++)
@@ -117,34 +106,30 @@ static void be_idle(void)
 
 static const char *start_with(const char *lines, const char *words)
 {
-    static struct settings settings;
     char text[1024];
     snprintf(text, sizeof text, "%s%s%s", WORDS, lines, words);
-    service_settings_begin(&settings, program.name, program.settings, NULL);
-    settings_add(&settings, "test", text, strlen(text));
-    assert_true(settings_finish(&settings));
-    fake_reset();
-    stats_clear();
     ouch_time_in_force = strstr(words, "strategy=take") != NULL ? '3' : '0';
     now_ns = 10 * NS_PER_S;
     sequence = 1;
     responses = spent_ns = 0;
-    assert_null(service_init(machine.secret, false, now_ns));
+    program_begin(text, &machine, now_ns);
     return program.init(&machine, now_ns);
 }
 
 static void start(const char *words) { assert_null(start_with(LINES, words)); }
 
-/* Opens the market for AAAA at a last price of PRICE, with a wide book. */
-static void open_market(void)
+/* Opens the market for AAAA at a last price of PRICE, with this book. */
+static void open_market_at(uint32_t bid, uint32_t offer)
 {
     feed(itch_directory(m, LOCATE, "AAAA"));
     feed(itch_action(m, LOCATE, 'T'));
-    feed(itch_event(m, ITCH_MARKET_OPENS));
     feed(itch_trade(m, LOCATE, PRICE));
-    feed(itch_add(m, LOCATE, 1, 'B', 500, PRICE - 10000));
-    feed(itch_add(m, LOCATE, 2, 'S', 500, PRICE + 10000));
+    feed(itch_add(m, LOCATE, 1, 'B', 500, bid));
+    feed(itch_add(m, LOCATE, 2, 'S', 500, offer));
+    feed(itch_event(m, ITCH_MARKET_OPENS));
 }
+
+static void open_market(void) { open_market_at(PRICE - 10000, PRICE + 10000); }
 
 static void start_session(const char *words, uint32_t next_reference)
 {
@@ -152,6 +137,13 @@ static void start_session(const char *words, uint32_t next_reference)
     log_in("S1", next_reference);
     be_idle();
     pass(2 * OUCH_QUIET_NS);
+}
+
+static void start_trading(const char *words, uint32_t next_reference)
+{
+    start_session(words, next_reference);
+    open_market();
+    pass(5 * NS_PER_MS);
 }
 
 static void start_ready(const char *words)
@@ -171,11 +163,12 @@ static_assert(sizeof ENTER_1 - 1 == ENTER_BYTES, "ENTER_1 has each field of stru
 /* Puts an order into the book that the strategy takes. */
 static void trigger(uint64_t reference) { feed(itch_add(m, LOCATE, reference, 'S', 400, PRICE)); }
 
-static uint64_t counter(const char *name)
+/* Lets the program send order 1, which the exchange accepts. */
+static void order_is_accepted(void)
 {
-    const uint64_t *value = stats_find(NULL, name);
-    assert_non_null(value);
-    return *value;
+    trigger(10);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    seen_bytes = fake.connections[orders].sent_bytes;
 }
 
 /* ---- the way of a tick ---- */
@@ -453,9 +446,7 @@ TEST(join_quotes_replaces_and_cancels)
     trigger(10);
     pass(10 * NS_PER_MS);
     assert_true(has_sent_nothing()); /* watch orders nothing */
-    start_session("strategy=join risk.short=on", 5);
-    open_market();
-    pass(5 * NS_PER_MS);
+    start_trading("strategy=join risk.short=on", 5);
     const char *sent = fake.connections[orders].sent + seen_bytes;
     assert_int_equal(fake.connections[orders].sent_bytes - seen_bytes, 2 * ENTER_BYTES);
     assert_memory_equal(sent + 3, "O\0\0\0\5B", 6);
@@ -489,12 +480,7 @@ TEST(sale_of_exactly_what_is_held_is_no_short_sale)
 TEST(side_that_risk_refuses_leaves_the_other_its_turn)
 {
     start_session("strategy=join risk.short=on", 1);
-    feed(itch_directory(m, LOCATE, "AAAA"));
-    feed(itch_action(m, LOCATE, 'T'));
-    feed(itch_trade(m, LOCATE, PRICE));
-    feed(itch_add(m, LOCATE, 1, 'B', 500, PRICE / 10 * 9)); /* beyond the collar */
-    feed(itch_add(m, LOCATE, 2, 'S', 500, PRICE + 10000));
-    feed(itch_event(m, ITCH_MARKET_OPENS));
+    open_market_at(PRICE / 10 * 9, PRICE + 10000); /* the bid is beyond the collar */
     pass(200 * NS_PER_MS);
     assert_int_equal(ordered_side(), 'T');
     assert_true(counter("risk.refused_collar") > 0);
@@ -502,9 +488,7 @@ TEST(side_that_risk_refuses_leaves_the_other_its_turn)
 
 TEST(side_that_the_exchange_rejects_leaves_the_other_its_turn)
 {
-    start_session("strategy=join risk.short=on risk.rate=1", 1);
-    open_market();
-    pass(5 * NS_PER_MS);
+    start_trading("strategy=join risk.short=on risk.rate=1", 1);
     assert_int_equal(ordered_side(), 'B');
     respond(ouch_response(m, 'J', 1, 29));
     pass(900 * NS_PER_MS);
@@ -517,9 +501,7 @@ TEST(side_that_the_exchange_rejects_leaves_the_other_its_turn)
 
 TEST(stop_button_holds_orders_back_and_cancels_those_that_are_open)
 {
-    trigger(10);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    seen_bytes = fake.connections[orders].sent_bytes;
+    order_is_accepted();
     assert_null(trade_set(text_of("stop")));
     assert_non_null(trade_set(text_of("faster")));
     turn(1000);
@@ -536,8 +518,7 @@ TEST(stop_button_holds_orders_back_and_cancels_those_that_are_open)
 
 TEST(rejected_cancellation_is_asked_for_again_ten_times_a_second)
 {
-    trigger(10);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    order_is_accepted();
     pass(101 * NS_PER_MS);
     seen_bytes = fake.connections[orders].sent_bytes;
     assert_null(trade_set(text_of("stop")));
@@ -557,9 +538,7 @@ TEST(rejected_cancellation_is_asked_for_again_ten_times_a_second)
 TEST(join_waits_before_it_asks_again_for_a_rejected_cancellation)
 {
     start_ready("strategy=watch");
-    start_session("strategy=join risk.short=on", 5);
-    open_market();
-    pass(5 * NS_PER_MS);
+    start_trading("strategy=join risk.short=on", 5);
     respond(ouch_accepted(m, 5, 'B', 100, "AAAA", PRICE - 10000, 'L'));
     respond(ouch_accepted(m, 6, 'T', 100, "AAAA", PRICE + 10000, 'L'));
     respond(ouch_executed(m, 5, 10, PRICE - 10000, 1));
@@ -575,9 +554,7 @@ TEST(join_waits_before_it_asks_again_for_a_rejected_cancellation)
 
 TEST(lost_feed_cancels_and_stops_until_it_is_back)
 {
-    trigger(10);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    has_sent_nothing();
+    order_is_accepted();
     pass(3 * NS_PER_S + 10 * NS_PER_MS);
     const struct fake_connection *c = &fake.connections[orders];
     uint32_t cancels = 0;
@@ -640,8 +617,7 @@ TEST(each_order_and_each_response_is_a_line_of_the_log)
     };
     char line[LOG_LINE_BYTES_MAX + 1];
     uint64_t at = log_end();
-    trigger(10);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    order_is_accepted();
     respond(ouch_executed(m, 1, 40, PRICE, 77));
     pass(2 * NS_PER_MS);
     assert_int_equal(counter("market.AAAA.fills"), 1);
@@ -702,9 +678,7 @@ TEST(doubt_of_the_books_or_the_positions_cancels_open_orders)
 {
     for (int row = 0; row < 3; row++) {
         start_ready(row < 2 ? "strategy=take take.buy=100" : "strategy=take take.buy=100 cancel.on.loss=off");
-        trigger(10);
-        respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-        seen_bytes = fake.connections[orders].sent_bytes;
+        order_is_accepted();
         if (row == 0)
             feed(itch_reduce(m, ITCH_EXECUTED, LOCATE, 99, 1)); /* an order that nobody has entered */
         else
@@ -717,37 +691,22 @@ TEST(doubt_of_the_books_or_the_positions_cancels_open_orders)
 /* Each row is something after which the next trigger sends nothing. */
 TEST(nothing_is_ordered_after_bad_input)
 {
-    for (int row = 0; row < 9; row++) {
+    for (int row = 0, rows = 1; row < rows; row++) {
         test_before_each();
-        switch (row) {
-        case 0: /* a stock locate without a directory message */
-            feed(itch_add(m, 4711, 9, 'B', 1, PRICE));
-            break;
-        case 1: /* a price that no price field can hold */
-            feed(itch_add(m, LOCATE, 9, 'B', 1, ITCH_PRICE_MAX + 1u));
-            break;
-        case 2: /* a length that is not the type's */
-            feed(itch_add(m, LOCATE, 9, 'B', 1, PRICE) - 1);
-            break;
-        case 3: /* an order that nobody has entered */
-            feed(itch_reduce(m, ITCH_EXECUTED, LOCATE, 99, 1));
-            break;
-        case 4: /* a response about an order that is not ours */
-            respond(ouch_executed(m, 99, 1, PRICE, 1));
-            break;
-        case 5: /* the symbol is halted */
-            feed(itch_action(m, LOCATE, 'H'));
-            break;
-        case 6: /* the market has closed */
-            feed(itch_event(m, ITCH_MARKET_CLOSES));
-            break;
-        case 7: /* the end of the feed's session */
-            fake_datagram(EXCHANGE, 9, 5001, packet, mold_head(packet, MOLD_TEST_SESSION, sequence, 0xffff));
-            break;
-        case 8: /* the orders' session has ended */
-            fake_data(orders, packet, soup_packet(packet, 'Z', NULL, 0));
-            break;
-        }
+        rows = 0;
+#define ROW(input)                                                                                                     \
+    if (rows++ == row)                                                                                                 \
+        input;
+        ROW(feed(itch_add(m, 4711, 9, 'B', 1, PRICE)))                 /* a stock locate without a directory message */
+        ROW(feed(itch_add(m, LOCATE, 9, 'B', 1, ITCH_PRICE_MAX + 1u))) /* a price that no price field can hold */
+        ROW(feed(itch_add(m, LOCATE, 9, 'B', 1, PRICE) - 1))           /* a length that is not the type's */
+        ROW(feed(itch_reduce(m, ITCH_EXECUTED, LOCATE, 99, 1)))        /* an order that nobody has entered */
+        ROW(respond(ouch_executed(m, 99, 1, PRICE, 1)))                /* a response about an order that is not ours */
+        ROW(feed(itch_action(m, LOCATE, 'H')))                         /* the symbol is halted */
+        ROW(feed(itch_event(m, ITCH_MARKET_CLOSES)))                   /* the market has closed */
+        /* the end of the feed's session */
+        ROW(fake_datagram(EXCHANGE, 9, 5001, packet, mold_head(packet, MOLD_TEST_SESSION, sequence, 0xffff)))
+        ROW(fake_data(orders, packet, soup_packet(packet, 'Z', NULL, 0))) /* the orders' session has ended */
         turn(1000);
         trigger(10);
         pass(200 * NS_PER_MS);
@@ -857,8 +816,7 @@ TEST(datagrams_of_another_host_than_the_lines_source_change_nothing)
 TEST(loss_of_the_day_stops_and_cancels_until_the_operator_starts)
 {
     start_ready("strategy=take take.buy=100 risk.loss=50 position=BB:+7");
-    trigger(10);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    order_is_accepted();
     respond(ouch_executed(m, 1, 80, PRICE, 1));
     feed(itch_trade(m, LOCATE, PRICE - 6249)); /* 80 shares times 0.6249 are 49.992 */
     pass(2 * NS_PER_MS);
@@ -942,9 +900,7 @@ TEST(orders_that_are_rejected_in_a_row_stop_the_program)
 
 TEST(forged_print_and_bid_move_no_order_to_their_price)
 {
-    start_session("strategy=join", 1);
-    open_market();
-    pass(5 * NS_PER_MS);
+    start_trading("strategy=join", 1);
     respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE - 10000, 'L'));
     feed(itch_trade(m, LOCATE, PRICE / 10 * 19));
     feed(itch_add(m, LOCATE, 10, 'B', 100, PRICE / 10 * 19));
@@ -956,12 +912,7 @@ TEST(forged_print_and_bid_move_no_order_to_their_price)
 TEST(crossed_book_makes_no_orders_that_meet_each_other)
 {
     start_session("strategy=join risk.short=on", 1);
-    feed(itch_directory(m, LOCATE, "AAAA"));
-    feed(itch_action(m, LOCATE, 'T'));
-    feed(itch_trade(m, LOCATE, PRICE));
-    feed(itch_add(m, LOCATE, 1, 'B', 500, PRICE + 100));
-    feed(itch_add(m, LOCATE, 2, 'S', 500, PRICE - 100));
-    feed(itch_event(m, ITCH_MARKET_OPENS));
+    open_market_at(PRICE + 100, PRICE - 100);
     pass(200 * NS_PER_MS);
     assert_int_equal(counter("trade.orders"), 1);
     assert_true(counter("risk.refused_self") > 0);
@@ -980,9 +931,7 @@ TEST(nothing_leaves_after_the_orders_end_of_day)
 
 TEST(slid_order_is_not_replaced_and_replacements_of_a_symbol_have_a_rate)
 {
-    start_session("strategy=join risk.short=on risk.rate=100 risk.replaces=2", 1);
-    open_market();
-    pass(5 * NS_PER_MS);
+    start_trading("strategy=join risk.short=on risk.rate=100 risk.replaces=2", 1);
     respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE - 10100, 'L'));
     respond(ouch_accepted(m, 2, 'T', 100, "AAAA", PRICE + 10000, 'L'));
     pass(300 * NS_PER_MS);
@@ -1029,8 +978,7 @@ TEST(unsequenced_packet_of_the_server_is_counted_and_passed_over)
 
 TEST(lost_session_is_resumed_and_open_orders_are_cancelled)
 {
-    trigger(10);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    order_is_accepted();
     fake_closed(orders, TRANSPORT_RESET);
     pass(100 * NS_PER_MS);
     for (int i = 0; i < 3; i++) { /* the feed goes on */
@@ -1049,8 +997,7 @@ TEST(lost_session_is_resumed_and_open_orders_are_cancelled)
 TEST(stopped_program_cancels_again_after_a_lost_session)
 {
     start_ready("strategy=take take.buy=100 cancel.on.loss=off");
-    trigger(10);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    order_is_accepted();
     trade_set(text_of("stop"));
     turn(1000);
     fake_closed(orders, TRANSPORT_RESET); /* the cancellation is lost with the connection */
@@ -1065,8 +1012,7 @@ TEST(second_host_is_asked_to_cancel_what_the_first_does_not)
 {
     for (int row = 0; row < 3; row++) {
         start_ready("strategy=take take.buy=100 orders.b=10.0.2.3:5005");
-        trigger(10);
-        respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+        order_is_accepted();
         const uint64_t since_ns = now_ns;
         if (row == 0)
             fake_closed(orders, TRANSPORT_RESET);
@@ -1113,8 +1059,7 @@ TEST(second_host_is_asked_when_the_first_does_not_answer_the_account_query)
 TEST(second_host_is_not_left_for_what_the_first_was_asked)
 {
     start_ready("strategy=take take.buy=100 orders.b=10.0.2.3:5005");
-    trigger(10);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    order_is_accepted();
     trade_set(text_of("stop"));
     pass(800 * NS_PER_MS);
     fake_closed(orders, TRANSPORT_RESET);
@@ -1131,9 +1076,7 @@ TEST(second_host_is_not_left_for_what_the_first_was_asked)
 TEST(only_the_answer_to_a_cancellation_is_one)
 {
     for (int row = 0; row < 4; row++) {
-        start_session("strategy=join risk.short=on orders.b=10.0.2.3:5005", 1);
-        open_market();
-        pass(5 * NS_PER_MS);
+        start_trading("strategy=join risk.short=on orders.b=10.0.2.3:5005", 1);
         respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE - 10000, 'L'));
         respond(ouch_accepted(m, 2, 'T', 100, "AAAA", PRICE + 10000, 'L'));
         trade_set(text_of("stop"));
@@ -1148,8 +1091,7 @@ TEST(only_the_answer_to_a_cancellation_is_one)
 
 TEST(only_host_is_not_left_because_it_does_not_answer)
 {
-    trigger(10);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    order_is_accepted();
     trade_set(text_of("stop"));
     pass(2 * NS_PER_S);
     assert_false(fake.connections[orders].aborted_by_us);
@@ -1311,6 +1253,14 @@ static int await_snapshot_at(uint64_t first)
 
 static int await_snapshot(void) { return await_snapshot_at(1); }
 
+static void end_snapshot_at(int id, uint64_t number)
+{
+    m[0] = 'G';
+    snprintf((char *)m + 1, 21, "%20llu", (unsigned long long)number);
+    snapshot(id, 21);
+    pass(2 * NS_PER_MS);
+}
+
 TEST(gap_that_stays_is_closed_by_a_snapshot)
 {
     sequence += 3;
@@ -1322,10 +1272,7 @@ TEST(gap_that_stays_is_closed_by_a_snapshot)
     snapshot(id, itch_add(m, LOCATE, 2, 'S', 500, PRICE + 10000));
     trigger(60);
     assert_true(has_sent_nothing() && mold_is_lost());
-    m[0] = 'G';
-    snprintf((char *)m + 1, 21, "%20llu", (unsigned long long)(sequence - 2));
-    snapshot(id, 21);
-    pass(2 * NS_PER_MS);
+    end_snapshot_at(id, sequence - 2);
     assert_true(mold_is_current() && book_is_whole());
     assert_int_equal(book_top(0)->price[BOOK_BUY], PRICE - 9000);
     assert_int_equal(book_top(0)->price[BOOK_SELL], PRICE);
@@ -1333,14 +1280,6 @@ TEST(gap_that_stays_is_closed_by_a_snapshot)
     assert_true(has_sent_nothing()); /* without a last price there is no collar */
     feed(itch_trade(m, LOCATE, PRICE));
     assert_true(has_sent(ENTER_1, ENTER_BYTES));
-}
-
-static void end_snapshot_at(int id, uint64_t number)
-{
-    m[0] = 'G';
-    snprintf((char *)m + 1, 21, "%20llu", (unsigned long long)number);
-    snapshot(id, 21);
-    pass(2 * NS_PER_MS);
 }
 
 /* A message about an order that nobody has heard of: its symbol's book is wrong. */
@@ -1396,8 +1335,7 @@ TEST(contradicted_book_is_healed_by_a_snapshot_while_the_others_trade_on)
 TEST(healed_book_is_not_traded_before_the_old_orders_have_ended)
 {
     start_ready("strategy=take take.buy=100 take.sell=100.5 risk.short=on");
-    trigger(10);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    order_is_accepted();
     feed(itch_reduce(m, ITCH_DELETE, LOCATE, 999, 0));
     pass(2 * NS_PER_MS);
     respond(ouch_response(m, 'I', 1, 13));
@@ -1513,10 +1451,7 @@ TEST(contradiction_of_all_books_is_healed_by_a_snapshot)
     snapshot(id, itch_event(m, ITCH_MARKET_OPENS));
     snapshot(id, itch_directory(m, LOCATE, "AAAA"));
     snapshot(id, itch_action(m, LOCATE, 'T'));
-    m[0] = 'G';
-    snprintf((char *)m + 1, 21, "%20llu", (unsigned long long)(sequence - 1));
-    snapshot(id, 21);
-    pass(2 * NS_PER_MS);
+    end_snapshot_at(id, sequence - 1);
     assert_true(mold_is_current() && book_is_whole());
     assert_int_equal(mold_counters.requests, 0);
     assert_int_equal(book_top(0)->price[BOOK_SELL], PRICE);
@@ -1683,9 +1618,7 @@ TEST(number_of_a_snapshots_end_may_be_padded)
 TEST(open_orders_are_cancelled_before_the_program_ends)
 {
     start_ready("strategy=take take.buy=100 deadline=20");
-    trigger(10);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    seen_bytes = fake.connections[orders].sent_bytes;
+    order_is_accepted();
     while (now_ns < 30 * NS_PER_S + 5 * NS_PER_MS) {
         send_feed(5001, MOLD_TEST_SESSION, sequence, 0);
         fake_data(orders, packet, soup_packet(packet, 'H', NULL, 0));
@@ -1707,9 +1640,7 @@ TEST(open_orders_are_cancelled_before_the_program_ends)
 
 TEST(operator_who_ends_the_program_hears_which_orders_are_open)
 {
-    trigger(10);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    seen_bytes = fake.connections[orders].sent_bytes;
+    order_is_accepted();
     assert_string_equal(trade_set(text_of("leave")), "order 1 is open: buy 100 AAAA     at 100.0000");
     turn(1000);
     assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
@@ -1725,9 +1656,7 @@ TEST(operator_who_ends_the_program_hears_which_orders_are_open)
 
 TEST(signal_ends_the_program_after_its_cancellations)
 {
-    trigger(10);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    seen_bytes = fake.connections[orders].sent_bytes;
+    order_is_accepted();
     service_leave();
     turn(1000);
     assert_int_equal(verdict, PROGRAM_ON);
@@ -1745,8 +1674,7 @@ TEST(signal_ends_the_program_after_its_cancellations)
 
 TEST(program_that_ends_while_its_session_is_lost_logs_in_again_to_cancel)
 {
-    trigger(10);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+    order_is_accepted();
     fake_closed(orders, TRANSPORT_RESET);
     turn(1000);
     service_leave();
