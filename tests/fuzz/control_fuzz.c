@@ -1,14 +1,11 @@
 /* Fuzzes app/service/control.c: datagrams [flags][bytes][data], time passing between them. Without the key no command
  * is obeyed, and no reply is longer than its datagram. With SIGN set a command answers the latest challenge rightly, so
  * that replies are reached. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "app/service/control.h"
 #include "app/service/stats.h"
-#include "base/bytes.h"
 #include "base/hmac.h"
 #include "tests/fuzz/datagrams.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/fake_capture.h"
 #include "tests/lib/fake_transport.c"
 
@@ -50,7 +47,6 @@ static void sign(struct control_command_wire *command, size_t bytes)
     hmac(&k, message, SIGNED_BYTES + bytes - sizeof *command, command->mac);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint64_t now_ns = 1000000000;

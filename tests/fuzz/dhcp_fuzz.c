@@ -1,10 +1,7 @@
 /* Fuzzes net/ip/dhcp.c: a sequence of messages, each [flags][bytes, big endian][message]. Without the flag RAW the
  * header is made valid, so that the options are reached. */
-#include <stdlib.h>
-
-#include "base/assert.h"
-#include "base/bytes.h"
 #include "net/ip/dhcp.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { RAW = 1, SKIP_A_TIMER = 2, MESSAGES_MAX = 64 };
 
@@ -33,7 +30,6 @@ static void lease_check(const struct dhcp *dhcp)
     ASSERT(lease->renews_ns <= lease->rebinds_ns && lease->rebinds_ns <= lease->ends_ns);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct dhcp dhcp = { 0 };

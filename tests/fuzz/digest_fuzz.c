@@ -1,14 +1,11 @@
 /* Fuzzes the digest service over the scripted transport of the unit tests. A script, [action][bytes][data] ..., is what
  * its clients do. No assertion fails, each response is HTTP, and every place is free when the clients have gone. */
-#include <string.h>
-
 #include "app/digest/server.h"
 #include "app/digest/settings.h"
 #include "app/digest/variants.h"
 #include "app/service/stats.h"
-#include "base/assert.h"
-#include "base/bytes.h"
 #include "base/time.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/fake_transport.c"
 
 enum { PORT = 8080, CLIENTS = 4, ACTIONS_MAX = 200, TURNS_MAX = 100000 };
@@ -72,7 +69,6 @@ static void leave(uint64_t now_ns)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static bool chosen; /* variants are timed, which takes longer than a script */

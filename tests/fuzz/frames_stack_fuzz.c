@@ -7,12 +7,9 @@
  * At the beginning of each script the link goes down and comes back, so that the peer's MAC is not known. The script's
  * first byte decides if ARP answers at once or in a later step. At the end connections are aborted, and the stack must
  * have released all frames of the device. */
-#include <stdlib.h>
-
-#include "base/assert.h"
-#include "base/bytes.h"
 #include "net/ip/checksum.h"
 #include "net/transport_path.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/packet.h"
 #include "tests/lib/random.h"
@@ -246,7 +243,6 @@ static void start_once(void)
     ASSERT(transport_udp_bind(UDP_PORT));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     start_once();

@@ -2,22 +2,15 @@
  * descriptors, counters, registers. The first bytes choose the device and alter its answers. Then the input is a list
  * of steps, [what][where, big endian][value, big endian]. No frame may reach outside its buffer, and the driver's own
  * state stays valid. */
-#include <stdlib.h>
-
-#include "base/assert.h"
-#include "base/bytes.h"
 #include "drivers/gve/gve.h"
+#include "tests/fuzz/card.h"
 #include "tests/gve/bus.h"
 #include "tests/lib/device_memory.h"
 
-enum { STEP_BYTES = 5, HELD_MAX = 8, ETHERNET_BYTES = 14, ALTERATIONS = 2 };
+enum { ALTERATIONS = 2 };
 
 static struct gve net;
 static _Alignas(64) struct gve_model_bus bus;
-static struct frame rx_held[HELD_MAX];
-static struct tx_buffer *tx_held[HELD_MAX];
-static size_t rx_held_count, tx_held_count;
-static uint32_t sum; /* the sum of all bytes, so that each byte is read */
 
 static struct alteration {
     uint8_t what; /* no member of enum gve_model_written: nothing */
@@ -43,33 +36,6 @@ static void alter(enum gve_model_written what, uint8_t *structure)
             store_be16(structure + (what == GVE_MODEL_RX && !net.is_dqo ? 32 : 0)
                            + alterations[i].where % (bytes[what] - 1),
                        alterations[i].value);
-}
-
-static void borrow(void)
-{
-    struct frame *frame = &rx_held[rx_held_count];
-    if (rx_held_count == HELD_MAX || !net.device.ops->rx_borrow(&net.device, frame))
-        return;
-    ASSERT(frame->bytes >= ETHERNET_BYTES && frame->bytes <= NETDEV_FRAME_BYTES_MAX + NETDEV_TAGS_BYTES_MAX);
-    size_t at = (size_t)(frame->data - net.rx_memory) % GVE_RX_BUFFER_BYTES;
-    ASSERT(at == (net.is_dqo ? 0 : GVE_RX_PAD_BYTES) && at + frame->bytes <= GVE_RX_BUFFER_BYTES);
-    for (uint32_t i = 0; i < frame->bytes; i++)
-        sum += frame->data[i];
-    rx_held_count++;
-}
-
-static void send(uint16_t bytes)
-{
-    struct tx_buffer *buffer = net.device.ops->tx_acquire(&net.device);
-    if (buffer == NULL)
-        return;
-    uint32_t frame_bytes = ETHERNET_BYTES + bytes % (NETDEV_FRAME_BYTES_MAX - ETHERNET_BYTES + 1u);
-    memset(buffer->data, 0x55, frame_bytes);
-    net.device.ops->tx_publish(&net.device, buffer, frame_bytes, 0, 0);
-    if (bytes % 2 == 0 || tx_held_count == HELD_MAX)
-        net.device.ops->tx_release(&net.device, buffer);
-    else
-        tx_held[tx_held_count++] = buffer;
 }
 
 static void step(uint8_t what, uint16_t where, uint16_t value)
@@ -100,16 +66,14 @@ static void step(uint8_t what, uint16_t where, uint16_t value)
                                                                 value };
         break;
     case 5:
-        borrow();
+        borrow(&net.device, net.rx_memory, GVE_RX_BUFFER_BYTES, net.is_dqo ? 0 : GVE_RX_PAD_BYTES,
+               NETDEV_FRAME_BYTES_MAX + NETDEV_TAGS_BYTES_MAX);
         break;
     case 6:
-        if (rx_held_count > 0)
-            net.device.ops->rx_release(&net.device, &rx_held[--rx_held_count]);
-        if (tx_held_count > 0)
-            net.device.ops->tx_release(&net.device, tx_held[--tx_held_count]);
+        release(&net.device);
         break;
     case 7:
-        send(value);
+        send(&net.device, value);
         break;
     case 8:
         if (where % 8 == 0)
@@ -119,7 +83,6 @@ static void step(uint8_t what, uint16_t where, uint16_t value)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const size_t head_bytes = 1 + ALTERATIONS * STEP_BYTES;

@@ -1,11 +1,7 @@
 /* Fuzzes net/http/response.c: a stream of responses gives the same result whole and in pieces. The first two bytes of
  * the input choose the pieces. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/assert.h"
-#include "base/bytes.h"
 #include "net/http/response.h"
+#include "tests/fuzz/fuzz.h"
 
 /* The parser's results: heads, bodies and ends, as one text. */
 struct reading {
@@ -65,7 +61,6 @@ static void read_all(struct reading *r, const uint8_t *data, size_t bytes, size_
     http_response_check(&r->response);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2)

@@ -1,11 +1,8 @@
 /* Fuzzes net/ip/igmp.c in a whole stack: a script of queries, reports of others, any bytes, joins, leaves, time and new
  * links. Each step is one byte of kind and its arguments. Each message that the stack sends must be well formed, and a
  * turn sends no more of them than there are groups. At the end all groups are left, and their places must be free. */
-#include <stdlib.h>
-
-#include "base/assert.h"
-#include "base/bytes.h"
 #include "net/stack_state.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/igmp_packet.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/packet.h"
@@ -111,7 +108,6 @@ static void step_do(struct script *s)
     turn();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct script script = { data, data + size };

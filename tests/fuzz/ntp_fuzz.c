@@ -3,15 +3,11 @@
  * replies move the clock.
  *
  * Input: for each datagram a byte of flags, its length, its bytes. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "app/time/client.h"
 #include "app/time/rate_limit.h"
 #include "app/time/server.h"
-#include "base/assert.h"
-#include "base/bytes.h"
 #include "tests/fuzz/datagrams.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/fake_transport.c"
 
 enum { TO_CLIENT = 1, FROM_PEER = 2, GENUINE = 4, LATER = 8, MUCH_LATER = 16, PEER = 1, DATAGRAMS_MAX = 200 };
@@ -63,7 +59,6 @@ static void deliver(const struct transport_event *event)
     ntp_clock_check(&ntp_clock);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     begin();

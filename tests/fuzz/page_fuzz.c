@@ -1,11 +1,8 @@
 /* Fuzzes net/http/request.c and body.c. Each head has all its parts, or is refused by one of the known answers. No byte
  * beyond the head is read. The body after the head is the same in one piece and byte by byte. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/assert.h"
 #include "net/http/body.h"
 #include "net/http/request.h"
+#include "tests/fuzz/fuzz.h"
 
 static void check_part(struct bytes part, const uint8_t *head, size_t bytes)
 {
@@ -42,7 +39,6 @@ static void check_body(const struct http_request *request, const uint8_t *text, 
     ASSERT(whole.state == single.state && whole_taken == single_taken);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint8_t *text = malloc(size ? size : 1); /* exact, for the sanitizer */

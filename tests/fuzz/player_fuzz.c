@@ -1,16 +1,13 @@
 /* Fuzzes the whole player over the fake transport of the unit tests. A script, [action][bytes][data] ..., lists the
  * actions of two servers, an operator and readers of the status page. No assertion fails, and every answer is accounted
  * for. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "app/player/answer_set.h"
 #include "app/player/input_stream.h"
 #include "app/player/player.h"
 #include "app/player/send_queue.h"
 #include "app/player/submit.h"
 #include "app/service/status_page.h"
-#include "base/bytes.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/fake_transport.c"
 #include "tests/lib/player_setup.h"
 
@@ -76,7 +73,6 @@ static void act(uint8_t action, const uint8_t *data, size_t bytes, uint64_t *now
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char words[] =

@@ -9,8 +9,6 @@
  * holds no more than its share of connections, and stays in the game. Asserts at the end that the player found the good
  * server within RECOVERY_NS, and sent no POST twice to it. The stack then gives back every buffer. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/player/answer_set.h"
 #include "app/player/player.h"
@@ -19,6 +17,7 @@
 #include "base/siphash.h"
 #include "net/own/transport.c"
 #include "net/tcp/sockets.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/player_setup.h"
 #include "tests/lib/random.h"
@@ -491,7 +490,6 @@ static void leave(void)
 
 static void print_steps(void) { fprintf(stderr, "server_fuzz: %llu steps\n", (unsigned long long)steps); }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (steps == 0)

@@ -1,14 +1,10 @@
 /* Fuzzes base/settings.c with the tables of the player, the service, the network and the machine. Any text is taken or
  * refused with a printable line, and values that are taken keep their bounds. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "app/player/settings.h"
 #include "app/service/settings.h"
-#include "base/assert.h"
-#include "base/bytes.h"
 #include "kernel/settings.h"
 #include "net/settings.h"
+#include "tests/fuzz/fuzz.h"
 
 static void check_error(const char *error)
 {
@@ -46,7 +42,6 @@ static void check_others(void)
     ASSERT(machine_settings.blackbox_count <= MACHINE_BLACKBOX_COUNT_MAX);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct settings settings;

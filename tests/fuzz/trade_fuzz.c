@@ -4,9 +4,6 @@
  *
  * Input: for each event a byte that chooses it, its length, its bytes. Some events give the bytes the head that makes
  * them the next message of the feed or of a session. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "app/service/service.h"
 #include "app/service/settings.h"
 #include "app/service/stats.h"
@@ -14,9 +11,9 @@
 #include "app/trade/ouch.h"
 #include "app/trade/settings.h"
 #include "app/trade/trade.h"
-#include "base/assert.h"
 #include "base/time.h"
 #include "tests/fuzz/datagrams.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/fake_transport.c"
 #include "tests/lib/random.h"
 #include "tests/lib/trade_messages.h"
@@ -177,7 +174,6 @@ static void act(uint8_t action, const uint8_t *data, size_t bytes)
     turn(NS_PER_MS);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_datagram event;

@@ -1,22 +1,13 @@
 /* Fuzzes drivers/virtio/net.c and the virtqueue with a hostile device, which writes any word of the rings and of the
  * receive buffers at any time. The input is a list of steps, [what][where, big endian][value, big endian]. Some are
  * the device's, some the driver's. No frame may reach outside its buffer, and the driver's own state stays valid. */
-#include <stdlib.h>
-
-#include "base/assert.h"
-#include "base/bytes.h"
 #include "drivers/virtio/net.h"
+#include "tests/fuzz/card.h"
 #include "tests/lib/device_memory.h"
 #include "tests/lib/virtio_model.h"
 
-enum { STEP_BYTES = 5, TX_HELD_MAX = 8, RX_HELD_MAX = 8, ETHERNET_BYTES = 14 };
-
 static struct virtio_net net;
 static struct virtio_model model;
-static struct frame rx_held[RX_HELD_MAX];
-static struct tx_buffer *tx_held[TX_HELD_MAX];
-static size_t rx_held_count, tx_held_count;
-static uint32_t sum; /* the sum of all bytes, so that each byte is read */
 
 static void rings_write(const struct virtqueue *queue, uint16_t where, uint16_t value)
 {
@@ -30,33 +21,6 @@ static void header_write(uint16_t where, uint16_t value)
     uint32_t index = where / 8u % VIRTIO_NET_RX_BUFFER_COUNT;
     uint8_t *frame = net.rx_memory + (size_t)index * VIRTIO_NET_BUFFER_BYTES + VIRTIO_NET_FRAME_OFFSET;
     store_le16(frame - net.header_bytes + 2 * (where % (net.header_bytes / 2u)), value);
-}
-
-static void borrow(void)
-{
-    struct frame *frame = &rx_held[rx_held_count];
-    if (rx_held_count == RX_HELD_MAX || !net.device.ops->rx_borrow(&net.device, frame))
-        return;
-    ASSERT(frame->bytes >= ETHERNET_BYTES && frame->bytes <= NETDEV_FRAME_BYTES_MAX);
-    size_t at = (size_t)(frame->data - net.rx_memory) % VIRTIO_NET_BUFFER_BYTES;
-    ASSERT(at == VIRTIO_NET_FRAME_OFFSET && at + frame->bytes <= VIRTIO_NET_BUFFER_BYTES);
-    for (uint32_t i = 0; i < frame->bytes; i++)
-        sum += frame->data[i];
-    rx_held_count++;
-}
-
-static void send(uint16_t bytes)
-{
-    struct tx_buffer *buffer = net.device.ops->tx_acquire(&net.device);
-    if (buffer == NULL)
-        return;
-    uint32_t frame_bytes = ETHERNET_BYTES + bytes % (NETDEV_FRAME_BYTES_MAX - ETHERNET_BYTES + 1u);
-    memset(buffer->data, 0x55, frame_bytes);
-    net.device.ops->tx_publish(&net.device, buffer, frame_bytes, 0, 0);
-    if (bytes % 2 == 0 || tx_held_count == TX_HELD_MAX)
-        net.device.ops->tx_release(&net.device, buffer);
-    else
-        tx_held[tx_held_count++] = buffer;
 }
 
 static void step(uint8_t what, uint16_t where, uint16_t value)
@@ -80,16 +44,13 @@ static void step(uint8_t what, uint16_t where, uint16_t value)
         header_write(where, value);
         break;
     case 5:
-        borrow();
+        borrow(&net.device, net.rx_memory, VIRTIO_NET_BUFFER_BYTES, VIRTIO_NET_FRAME_OFFSET, NETDEV_FRAME_BYTES_MAX);
         break;
     case 6:
-        if (rx_held_count > 0)
-            net.device.ops->rx_release(&net.device, &rx_held[--rx_held_count]);
-        if (tx_held_count > 0)
-            net.device.ops->tx_release(&net.device, tx_held[--tx_held_count]);
+        release(&net.device);
         break;
     case 7:
-        send(value);
+        send(&net.device, value);
         break;
     case 8:
         net.device.ops->poll(&net.device);
@@ -97,7 +58,6 @@ static void step(uint8_t what, uint16_t where, uint16_t value)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < STEP_BYTES)
