@@ -12,7 +12,6 @@ import contextlib
 import csv
 import io
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -25,11 +24,10 @@ import time
 import urllib.request
 
 from deploy import control as control_channel
+from tests.lib.paths import BUILD, ROOT
 from tests.lib.waiting import PATIENCE_S, wait_for
 from workshop.vm import qemu
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
 KEY, FROZEN_S, STALLED_S = "a-key-for-tests", 5, 1
 HAPROXY = shutil.which("haproxy", path="/usr/local/sbin:/usr/sbin:/usr/bin") or \
     ROOT / "build/third-party/haproxy/usr/sbin/haproxy"       # unpacked there: an installed package would start it

@@ -1,12 +1,10 @@
 """`contest serve STORE` as a process, for the tests that kill it, load it, or read its board."""
-import pathlib
 import re
 import subprocess
 import sys
+from tests.lib.paths import ROOT
 from tests.lib.waiting import PATIENCE_S
 
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools/contest/contest"
 
 

@@ -3,8 +3,6 @@
 After each game the exchange's position is the program's, no order was outside the limits, and none is left."""
 import contextlib
 import http.client
-import os
-import pathlib
 import re
 import signal
 import socket
@@ -19,10 +17,10 @@ import pytest
 from servers.contest.die_with_parent import die_with_parent
 from tests.exchange.running import WAIT_S, WORDS, Running, Soup
 from tests.exchange.test_orders import enter
+from tests.lib.paths import BUILD, ROOT
 from workshop.vm import ports
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / os.environ.get("BUILD", "build") / "host/trade-linux"
+PROGRAM = BUILD / "host/trade-linux"
 pytestmark = [pytest.mark.slow,
               pytest.mark.skipif(not (ROOT / "app/trade/program.c").exists(), reason="there is no app/trade here")]
 SYMBOLS = ("ACME", "BOLT")

@@ -1,16 +1,15 @@
 """docs/debugging.md, section by section, as written, in a network of its own; and the crash of docs/tutorial/."""
 import fcntl
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 
 import pytest
 
+from tests.lib.paths import ROOT
 from workshop.vm import machine
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/debugging.md").read_text()
 BUILD_AND_PLAY_S = 400
 

@@ -6,16 +6,15 @@
 Prints one JSON object."""
 import contextlib
 import json
-import pathlib
 import subprocess
 import sys
 import tempfile
 import time
 
 from tests.lib import ntp
+from tests.lib.paths import ROOT
 from workshop.vm import machine, qemu
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 IMAGE = qemu.BUILD / "time/peregrine.elf"
 KEY = "a-key-for-tests"
 SAMPLE_S = 0.1

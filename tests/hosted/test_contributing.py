@@ -1,15 +1,13 @@
 """CONTRIBUTING.md's walk-through, as written: a program of one's own from the template, tested, and run on Linux and in
 QEMU. The folder's path has a space and a quote."""
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 
+from tests.lib.paths import BUILD, ROOT
 from workshop.vm import machine
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
 OBJECTS = ("kernel", "host", "test")    # the parts of build/ that the walk-through builds, too
 BUILD_AND_PLAY_S = 400
 

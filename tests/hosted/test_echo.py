@@ -1,16 +1,15 @@
 """The second program, app/echo/, over Linux sockets: build/host/echo-linux."""
 import http.client
 import os
-import pathlib
 import re
 import socket
 import subprocess
 
 from command_line import VERSION
+from tests.lib.paths import BUILD, ROOT
 from workshop.vm import ports
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / os.environ.get("BUILD", "build") / "host/echo-linux"
+PROGRAM = BUILD / "host/echo-linux"
 KEY, PATIENCE_S = "a-key-for-tests", 30
 
 

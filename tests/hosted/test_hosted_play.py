@@ -2,7 +2,6 @@
 middle, and every end of the program."""
 import json
 import os
-import pathlib
 import select
 import signal
 import socket
@@ -18,9 +17,7 @@ from workshop.vm.game import Game, outcome
 from deploy import control
 from workshop.vm import ports
 from tests.e2e import hostile
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
+from tests.lib.paths import BUILD, ROOT
 
 PROGRAM = BUILD / "host/peregrine-linux"
 KEY = "the-key-of-the-tests"

@@ -2,7 +2,6 @@
 
 Dashboards read the names: families.txt has a line for each, with the programs. Add a line with a counter."""
 import contextlib
-import os
 import pathlib
 import re
 import subprocess
@@ -12,10 +11,10 @@ import urllib.request
 import pytest
 
 from tests.e2e.test_page import check_by_promtool
+from tests.lib.paths import BUILD
 from workshop.vm import ports
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-HOST = ROOT / os.environ.get("BUILD", "build") / "host"
+HOST = BUILD / "host"
 FAMILIES = pathlib.Path(__file__).with_name("families.txt").read_text().splitlines()
 NOBODY, PATIENCE_S = "127.0.0.1:1", 30
 PROGRAMS = {

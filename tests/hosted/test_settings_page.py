@@ -1,14 +1,11 @@
 """docs/settings.md and --help against the settings' tables, as build/host/peregrine-linux prints them."""
-import os
-import pathlib
 import subprocess
 
 import pytest
 
+from tests.lib.paths import BUILD, ROOT
 from workshop.make import settings_page
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
 PROGRAM = BUILD / "host/peregrine-linux"
 
 

@@ -1,14 +1,13 @@
 """The survey over Linux sockets: build/host/survey-linux, with an echo of this test's."""
 import contextlib
-import os
-import pathlib
 import re
 import socket
 import subprocess
 import threading
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / os.environ.get("BUILD", "build") / "host/survey-linux"
+from tests.lib.paths import BUILD
+
+PROGRAM = BUILD / "host/survey-linux"
 PATIENCE_S = 60
 
 

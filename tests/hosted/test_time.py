@@ -1,7 +1,5 @@
 """The time program over Linux sockets: build/host/time-linux, chronyd as its client, hostile datagrams."""
 import contextlib
-import os
-import pathlib
 import random
 import socket
 import subprocess
@@ -10,10 +8,10 @@ import pytest
 
 from tests.lib import ntp
 from tests.hosted.test_echo import page
+from tests.lib.paths import BUILD, ROOT
 from workshop.vm import ports
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / os.environ.get("BUILD", "build") / "host/time-linux"
+PROGRAM = BUILD / "host/time-linux"
 KEY, PATIENCE_S = "a-key-for-tests", 30
 REQUEST = bytes([0x23]) + bytes(47)
 

@@ -2,8 +2,6 @@
 
 A tick comes in and the order leaves; the order is executed; the open one is cancelled on the way home."""
 import contextlib
-import os
-import pathlib
 import socket
 import struct
 import subprocess
@@ -11,10 +9,10 @@ import threading
 import time
 
 from tests.hosted.test_echo import page
+from tests.lib.paths import BUILD, ROOT
 from workshop.vm import ports
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / os.environ.get("BUILD", "build") / "host/trade-linux"
+PROGRAM = BUILD / "host/trade-linux"
 KEY, PATIENCE_S = "a-key-for-tests", 30
 SESSION, LOCATE, PRICE, STOCK = b"20261126AM", 7, 1000000, b"AAAA    "
 

@@ -2,7 +2,6 @@
 import contextlib
 import http.server
 import os
-import pathlib
 import re
 import socket
 import struct
@@ -11,10 +10,9 @@ import threading
 
 import pytest
 
+from tests.lib.paths import BUILD, ROOT
 from workshop.vm import ports
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
 TUTORIAL = ROOT / "docs/tutorial"
 PATIENCE_S = 30
 

@@ -1,17 +1,15 @@
 """Chromium for the tests of live pages (tools/servers/web), on a wall and on a phone. Screenshots go
 to build/board/."""
-import os
-import pathlib
 import select
 import socket
 import threading
 
 import pytest
 
+from tests.lib.paths import BUILD
 from tests.lib.waiting import PATIENCE_S, wait_for
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SHOTS = pathlib.Path(os.environ.get("BUILD", ROOT / "build")) / "board"
+SHOTS = BUILD / "board"
 WALL, PHONE = (1920, 1080), (390, 844)
 LOOKS = pytest.mark.parametrize("size, theme", [(WALL, "dark"), (WALL, "light"), (PHONE, "dark"), (PHONE, "light")])
 

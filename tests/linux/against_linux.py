@@ -9,16 +9,14 @@ row go in parallel if the path limits them, and one by one if the processor does
 import argparse
 import concurrent.futures
 import dataclasses
-import os
-import pathlib
 import statistics
 import subprocess
 import sys
 
+from tests.lib.paths import BUILD
 from workshop.vm import machine
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-INTEROP = ROOT / os.environ.get("BUILD", "build") / "host/tests/linux/interop"
+INTEROP = BUILD / "host/tests/linux/interop"
 PAIRS = (("linux", "linux"), ("own", "linux"), ("linux", "own"))
 RATIO_MAX = 1.5
 

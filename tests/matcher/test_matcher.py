@@ -3,15 +3,14 @@
 A failure prints the case's seed; `build/host/tests/matcher/matcher_check FAMILY SEED 1` replays it.
 PEREGRINE_SEED=N runs other streams."""
 import os
-import pathlib
 import subprocess
 
 import pytest
 
 from servers.contest import rounds
+from tests.lib.paths import ROOT
 from tests.lib.recordings import make_recording
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHECK = ROOT / "build/host/tests/matcher/matcher_check"
 EMULATED = CHECK.with_name("matcher_check_emulated")        # this one's AVX-512 is C: tests/matcher/avx512_emulated.h
 POLL = CHECK.with_name("matcher_poll")

@@ -10,7 +10,6 @@ import dataclasses
 import datetime
 import json
 import os
-import pathlib
 import random
 import re
 import resource
@@ -19,8 +18,8 @@ import subprocess
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
+from tests.lib.paths import BUILD, ROOT
+
 # A file belongs to the room with the longest name that its path begins with.
 ROOMS = ("base", "kernel", "drivers", "net", "net/ip", "net/tcp", "net/http", "net/lwip", "app/service", "app/player",
          "app/matcher", "app/digest", "app/nasdaq", "app/trade", "app/time")

@@ -1,10 +1,8 @@
 """libperegrine-net.so from Python, by its header (host/library/peregrine_net.h) alone."""
 import ctypes
-import os
-import pathlib
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
+from tests.lib.paths import BUILD
+
 NEVER = 2**64 - 1
 
 

@@ -3,18 +3,16 @@
 `make check` runs the first three; `make check-roundtrip` (ROUNDTRIP=1) runs all, each of which takes four to five
 minutes."""
 import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
 
 from tests.lib.namespace import skip_without_tap
+from tests.lib.paths import ROOT
 from tests.roundtrip.trip import TRIPS
 from workshop.vm import machine
 from workshop.vm import qemu
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("name", list(TRIPS)[:None if os.environ.get("ROUNDTRIP") else 3])

@@ -2,17 +2,15 @@
 check`. The games are the same each time; those that once found a defect are among them. SIM_SECONDS= sets the time for
 each peer, SIM_SEED= the first game; `make sim` plays new games."""
 import os
-import pathlib
 import re
 import subprocess
 
 import pytest
 
 from servers.contest import rounds
+from tests.lib.paths import BUILD
 from tests.lib.recordings import make_recording
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
 SECONDS = int(os.environ.get("SIM_SECONDS", "60"))
 
 # Each peer's first seed, and the steps that `make check` plays: 15 s of a core each. From these seeds 10.8 and 54

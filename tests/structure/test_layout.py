@@ -5,20 +5,14 @@ its public headers alone. host/ and image/ put the parts together: they include 
 app/service/ of app, and no program; host/replay/ is the market of one, app/trade/. No program includes another's files.
 Nobody includes tests or tools."""
 import functools
-import os
-import pathlib
 import re
 import subprocess
 
 import pytest
 
+from tests.lib.paths import BUILD, ROOT
 from workshop import figures
 from workshop.lints import rooms
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
-if not BUILD.is_absolute():
-    BUILD = ROOT / BUILD
 
 # The order of kernel's rooms, from the bottom: each may include itself and those before it. The files in kernel/ itself
 # (libc, panic, the build id) lie below all rooms. Any file may panic, so panic includes none, and

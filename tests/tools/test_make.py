@@ -1,7 +1,6 @@
 """The Makefile's own words: an image a program, its progress, and its words to a wrong target or variable."""
 import fcntl
 import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -11,8 +10,8 @@ import termios
 import pytest
 
 from tests.lib.full_disk import full_disk
+from tests.lib.paths import BUILD, ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 MISSPELT = "DURA" + "TON"       # in two parts: no file may have the word
 
 
@@ -180,7 +179,7 @@ def test_a_name_of_the_build_is_no_programs(name):
 @pytest.mark.slow
 def test_a_program_outside_of_the_tree_is_built_and_tested(tmp_path):
     """By this tree's objects: all that its own makefile adds is another BUILD."""
-    build = ROOT / os.environ.get("BUILD", "build")
+    build = BUILD
     folder, made = tmp_path / "bark", [build / "outside/app/bark", build / "bark", build / "host/bark-linux",
                                        build / "host/check-settings-bark", build / "test/tests/unit/bark_test"]
 

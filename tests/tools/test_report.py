@@ -1,12 +1,11 @@
 """tools/workshop/report.py: every figure of the pages is in docs/performance.json; a family of rows is of one run."""
 import json
-import pathlib
 import re
 
 import pytest
+from tests.lib.paths import ROOT
 from workshop import report
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROW = {"name": "net/own/burst-to-post", "unit": "ns", "n": 100, "p50": 24.04, "p99": 56, "machine": "a processor",
        "commit": "abc1234", "command": "build/x segment-in | cat"}
 

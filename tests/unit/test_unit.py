@@ -1,12 +1,10 @@
 """Every C unit test program, built by `make unit` (ASan and UBSan, or TSan), as one pytest item."""
-import os
-import pathlib
 import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
+from tests.lib.paths import BUILD, ROOT
+
 PROGRAMS = [*sorted(f"test/tests/unit/{p.stem}" for p in (ROOT / "tests/unit").glob("*_test.c")),
             "tsan/status_page_test", "tsan/spsc_test", "tsan/work_test",
             "tsan/digest_work_test"]
