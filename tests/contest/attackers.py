@@ -66,9 +66,11 @@ def open_many(ports, end):
 
 GET = b"GET / HTTP/1.0\r\nConnection:keep-alive\r\n\r\n"
 SUBMISSION = b"POST /submit?user=flood&passwd=p HTTP/1.1\r\nHost: x\r\nContent-Length: 250\r\n\r\n" + b"7" * 250
+FIELDS = b"GET /?" + b"&%4" * 2600 + GET[5:]
 SIEGES = {          # connections, bytes of each, bytes at once
     "get-10": (10, GET * 95_000, 1 << 16), "get-250": (250, GET * 300, 1 << 16), "get-100": (100, GET * 2500, 1 << 16),
     "unread": (249, SUBMISSION * 10_000, 1 << 16), "drip": (250, SUBMISSION * 100, 1),
+    "fields": (100, FIELDS * 100, 1 << 16),
 }
 
 

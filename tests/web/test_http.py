@@ -1,4 +1,6 @@
 """tools/servers/web/http.py: any bytes, in any pieces, make requests or BadRequest, and no other exception."""
+import time
+
 import hypothesis
 from hypothesis import strategies
 
@@ -31,6 +33,14 @@ def test_the_connection_ends_as_the_request_says():
                                  (1, b"closed", True), (0, b"Keep-Alive", True), (0, b"keep-alive, close", False)):
         requests, status = parse([b"GET / HTTP/1.%d\r\nHost: x\r\nConnection: %s\r\n\r\n" % (minor, options)])
         assert status is None and requests[0].keep_alive == keep, options
+
+
+def test_no_head_takes_long():
+    """The contest's server reads in the thread that plays."""
+    target, begun_s = b"GET /?%s HTTP/1.0\r\n\r\n", time.process_time()
+    assert len(parse([b"\r\n" * 3_000_000, target % (b"&%4" * 30)])[0]) == 1
+    assert parse([target % (b"&%4" * 2600)]) == ([], 400)
+    assert time.process_time() - begun_s < 0.4
 
 
 def test_every_byte_may_be_any_other():

@@ -6,6 +6,8 @@ import urllib.parse
 HEAD_BYTES_MAX = 8192
 HEAD_LINES_MAX = 100
 BODY_BYTES_MAX = 16384
+FIELDS_MAX = 32                 # a query of thousands takes 20 ms
+EMPTY_LINES = re.compile(rb"(?:\r\n)*")
 TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP/1\.([0-9])")
 OTHER_VERSION = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP/[02-9]\.[0-9]")
@@ -62,8 +64,7 @@ class RequestParser:
         return request
 
     def _take_head(self):
-        while self.buffer[:2] == b"\r\n":       # RFC 9112 §2.2: empty lines before a request are skipped
-            del self.buffer[:2]
+        del self.buffer[:EMPTY_LINES.match(self.buffer).end()]      # RFC 9112 §2.2: those before a request are skipped
         end = self.buffer.find(b"\r\n\r\n")
         if (len(self.buffer) if end < 0 else end) > HEAD_BYTES_MAX:
             raise BadRequest(431, "the head is too long")
@@ -107,10 +108,12 @@ class RequestParser:
 
     @staticmethod
     def _target(text):
-        """Returns path and query of a request target. Python's parser raises ValueError for a malformed host."""
+        """Returns path and query of a request target. Python's parsers raise ValueError for a malformed host, and for
+        too many fields."""
         try:
             target = urllib.parse.urlsplit(text)
-            return target.path, dict(urllib.parse.parse_qsl(target.query, keep_blank_values=True))
+            return target.path, dict(urllib.parse.parse_qsl(target.query, keep_blank_values=True,
+                                                            max_num_fields=FIELDS_MAX))
         except ValueError as error:
             raise BadRequest(400, "the request target is malformed") from error
 
