@@ -1,5 +1,6 @@
 """The matching engine: priority by price, then by time; partial fills; crosses; random orders as in a plain book."""
 import random
+import time
 import types
 
 import pytest
@@ -72,6 +73,11 @@ def test_the_opening_cross_is_at_the_price_of_the_most_shares():
         ("C", 3, 50, 2, "N", 1010), ("Q", 150, "ACME", 1010, 3, "O")]
     assert {price for _, _, _, price, _ in owner.seen} == {1010}
     assert (market.book.bids.best, market.book.offers.best) == (1020, 1040)
+    market, begun_s = Market(is_open=False), time.process_time()
+    for place in range(12_000):
+        market.enter("BS"[place % 2], 100, 1000 + place // 2)
+    market.engine.open()                                    # thousands of prices keep nobody waiting
+    assert market.book.offers.best == 4000 and time.process_time() - begun_s < 2
 
 
 def test_a_halted_book_takes_orders_and_crosses_when_it_resumes():

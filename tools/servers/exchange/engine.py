@@ -10,6 +10,7 @@ Every change of a book is published as one ITCH message. An order's owner, if th
 """
 import bisect
 import collections
+import itertools
 
 from servers.exchange import itch
 
@@ -74,6 +75,13 @@ class Side:
         """Returns (price, shares, orders) of the best levels."""
         return [(self.sign * key, sum(order.shares for order in self.levels[key].values()), len(self.levels[key]))
                 for key in self.keys[:-levels - 1:-1]]
+
+
+def shares_within(levels, sign):
+    """Returns a function: the shares that trade at a price, of levels (price, shares) from the best one on. Thousands
+    of levels are no reason for anybody to wait."""
+    keys, sums = [sign * price for price, _ in levels], [0, *itertools.accumulate(shares for _, shares in levels)]
+    return lambda price: sums[bisect.bisect_right(keys, sign * price)]
 
 
 class Book:
@@ -222,12 +230,9 @@ class Engine:
         if not bids or not offers or bids[0][0] < offers[0][0]:
             return 0
         low, high = offers[0][0], bids[0][0]
-        ranked = []
-        for price in {price for price, _ in bids + offers if low <= price <= high}:
-            demand = sum(shares for at, shares in bids if at >= price)
-            supply = sum(shares for at, shares in offers if at <= price)
-            ranked.append((-min(demand, supply), abs(demand - supply), price))
-        return min(ranked)[2]
+        demand, supply = shares_within(bids, -1), shares_within(offers, 1)
+        return min((-min(demand(price), supply(price)), abs(demand(price) - supply(price)), price)
+                   for price, _ in bids + offers if low <= price <= high)[2]
 
     # ---- the session ----
 
