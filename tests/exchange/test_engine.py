@@ -170,7 +170,8 @@ def test_a_recorded_day_played_again_has_the_same_trades(tmp_path):
     path, messages = tmp_path / "day", []
     generate.main([str(path), "--messages", "5000", "--preopen", "0", "--seed", "3", "--symbols", "ACME"])
     market = Market(is_open=False)
-    recorded = flow.RecordedFlow(market.engine, itch.read_file(path), 0)
+    foreign = itch.add_order(1, 0, 1, b"B", 100, b"\xff" * 8, 1000, b"")
+    recorded = flow.RecordedFlow(market.engine, [*itch.read_file(path), foreign], 0)
     market.engine.open()
     market.news()
     while recorded.next_ns < flow.END_NS:

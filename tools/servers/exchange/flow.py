@@ -133,7 +133,7 @@ class RecordedFlow:
     def _play_add(self):
         fields = (itch.ADD_ORDER_ATTRIBUTED if self.message[:1] == b"F" else itch.ADD_ORDER).unpack(self.message)
         reference, side, shares, stock, price, *firm = fields[5:]
-        book = self.engine.books.get(stock.decode().rstrip())
+        book = self.engine.books.get(stock.decode("latin-1").rstrip())
         if book is None or not shares or not 0 < price <= itch.PRICE_MAX or side not in (b"B", b"S"):
             return False
         order = self.engine.make_order(book, side, price, shares, *firm)
