@@ -84,14 +84,12 @@ def test_profit_is_cash_and_the_worth_of_the_shares(desk):
 
 
 def test_a_number_that_was_used_is_ignored(desk):
+    assert desk.ask(enter(1, symbol="NONE"), enter(1)) == [("J", 1, 0x17, "mine")]      # a rejected order uses it, too
     desk.ask(enter(5))
     assert desk.ask(enter(5), enter(4), enter(5, "S")) == []
-    assert desk.account.counts["repeated"] == 3
+    assert desk.account.counts["repeated"] == 4
     assert desk.ask(b"Q") == [("Q", 6)]
-
-
-def test_a_rejected_order_uses_its_number_up(desk):
-    assert desk.ask(enter(1, symbol="NONE"), enter(1)) == [("J", 1, 0x17, "mine")]
+    assert desk.ask(enter(0xffffffff), b"Q")[1] == ("Q", 0xffffffff)     # there is no further one
 
 
 @pytest.mark.parametrize("request_, reason", [

@@ -196,7 +196,7 @@ class Account:
         self.answer(ouch.modified(self.engine.ns, request.number, request.side, entry.order.shares))
 
     def _query(self, _):
-        self.answer(ouch.query_response(self.engine.ns, self.highest + 1))
+        self.answer(ouch.query_response(self.engine.ns, min(self.highest + 1, ouch.NUMBER_MAX)))
 
     def check(self):
         """Asserts that positions follow from the executions, and the chains of orders are within what was asked."""

@@ -28,6 +28,7 @@ DAY, IMMEDIATE = b"0", b"3"         # times in force that this exchange has
 VISIBLE, ATTRIBUTABLE = b"Y", b"A"  # displays
 CONTINUOUS = b"N"                   # the cross type of an order of the continuous market
 LIVE = b"L"
+NUMBER_MAX = (1 << 32) - 1      # a UserRefNum
 QUANTITY_MAX = 999_999
 PRICE_MAX = 1_999_999_900
 MARKET_PRICES = range(2_000_000_000, 1 << 31)
