@@ -214,7 +214,7 @@ def ask_for_ever(address, ended):
 
 
 def test_viewers_and_strangers_hold_no_trader_up(lines):
-    """100 viewers who ask without a pause, 150 silent connections to each port, and requests that are none."""
+    """100 viewers who ask without a pause, 150 connections to each port without a login, and requests that are none."""
     symbols = ",".join(f"S{i}" for i in range(200))
     with running(lines, "--symbols", symbols, "--board", "127.0.0.1:0") as exchange:
         ended = threading.Event()
@@ -224,6 +224,9 @@ def test_viewers_and_strangers_hold_no_trader_up(lines):
         try:
             silent = [socket.create_connection(exchange.addresses[port], WAIT_S)
                       for port in ("orders", "snapshot") for _ in range(150)]
+            for sock in silent[-20:]:                   # but for heartbeats
+                sock.setblocking(False)
+                sock.send(b"\0\1R" * 150_000)
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
                 for _ in range(1000):
                     sock.sendto(b"nothing", exchange.addresses["rerequest"])
