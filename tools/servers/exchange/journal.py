@@ -84,6 +84,7 @@ def replay(path, exchange):
             whole += len(line)
             if number > 1 and not _do(line.decode("latin-1").split(), exchange):
                 raise JournalError(f"{path}:{number}: '{line.decode('latin-1').strip()[:60]}' is no line of a journal")
+            exchange.feed.sent = exchange.feed.next         # all of it may have been sent
     os.truncate(path, whole)
 
 

@@ -19,8 +19,16 @@ class Feed:
         self.sent = 1                       # the first number that is in no packet yet
 
     def publish(self, message):
-        self.ring[self.next % self.kept] = message
+        if self.next - self.sent == len(self.ring):
+            self._grow()
+        self.ring[self.next % len(self.ring)] = message
         self.next += 1
+
+    def _grow(self):
+        """Makes room for more messages that are in no packet yet: a cross, or the end, brings any number at once."""
+        old, self.ring = self.ring, [b""] * (2 * len(self.ring))
+        for number in range(self.sent, self.next):
+            self.ring[number % len(self.ring)] = old[number % len(old)]
 
     @property
     def oldest(self):
@@ -31,7 +39,7 @@ class Feed:
         blocks, size, end = [], HEADER.size, min(first + count, self.next, first + END_OF_SESSION - 1)
         at = first
         while at < end:
-            message = self.ring[at % self.kept]
+            message = self.ring[at % len(self.ring)]
             size += 2 + len(message)
             if size > bytes_max and blocks:
                 break
@@ -40,8 +48,7 @@ class Feed:
         return HEADER.pack(self.session, first, at - first) + b"".join(blocks), at - first
 
     def new_packets(self):
-        """Yields the packets of all messages since the last call. No more than `kept` of them."""
-        assert self.next - self.sent <= self.kept
+        """Yields the packets of all messages since the last call."""
         while self.sent < self.next:
             packet, count = self.packet(self.sent, self.next - self.sent)
             self.sent += count
