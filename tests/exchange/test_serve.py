@@ -178,6 +178,7 @@ def test_a_second_login_ends_the_first_and_goes_on_after_it(lines):
 
 def test_a_killed_exchange_goes_on_where_it_was(lines, tmp_path):
     words = ["--rate", 1000, "--preopen", 0.2, "--seed", 9, "--journal", tmp_path / "journal"]
+    serve = [*WORDS, "serve", *words[-2:]]
     with running(lines, *words) as exchange:
         soup = Soup(exchange.addresses["orders"])
         soup.send("U", enter(1, "B", 200, 100))
@@ -189,6 +190,8 @@ def test_a_killed_exchange_goes_on_where_it_was(lines, tmp_path):
     session, ports = exchange.session, exchange.ports
     with running(lines, *words, ports=ports) as exchange:
         assert exchange.session == session
+        result = subprocess.run(serve, capture_output=True, text=True, check=False)
+        assert result.returncode == 1 and "journal: is another exchange's already" in result.stderr
         again = Soup(exchange.addresses["orders"], session=session)
         assert [again.message() for _ in seen] == seen
         again.send("U", enter(2))                       # was taken before
@@ -201,8 +204,7 @@ def test_a_killed_exchange_goes_on_where_it_was(lines, tmp_path):
         _, accounts = exchange.end()
     assert accounts["TRADER"]["positions"]["ACME"]["bought"] == 100
     assert accounts["TRADER"]["counts"]["repeated"] == 1
-    result = subprocess.run([*WORDS, "serve", "--journal", tmp_path / "journal"], capture_output=True, text=True,
-                            check=False)
+    result = subprocess.run(serve, capture_output=True, text=True, check=False)
     assert result.returncode == 1 and f"the session '{session}' has ended" in result.stderr
 
 

@@ -8,6 +8,7 @@ state again from the journal, contradicts nothing that a client has seen:
     take COUNT NS USER HEX          the request of a client after these steps
     end COUNT NS                    the end of the session
 """
+import fcntl
 import json
 import os
 
@@ -20,11 +21,16 @@ class JournalError(Exception):
 
 
 class Journal:
-    """`path` empty: nothing is kept."""
+    """`path` empty: nothing is kept. Two exchanges would each write a session of their own: the second is refused."""
 
     def __init__(self, path):
         self.path, self.file = path, open(path, "ab", buffering=0) if path else None
         self.steps = 0
+        try:
+            if self.file:
+                fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise JournalError(f"{path}: is another exchange's already; end that one first") from None
 
     def _write(self, line):
         data = line.encode() + b"\n" if self.file else b""

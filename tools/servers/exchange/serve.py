@@ -76,13 +76,13 @@ def parse_options(words):
 
 def make_exchange(options):
     """Returns the exchange and its journal: a new session, or the one that the journal holds."""
+    book = journal.Journal(options.journal)
     kept = journal.read_begin(options.journal) if options.journal else None
     if kept is None:
         session = options.session or "".join(random.choices(string.ascii_uppercase + string.digits, k=10))
         local = time.localtime()
         begin_ns = (local.tm_hour * 3600 + local.tm_min * 60 + local.tm_sec) * 10**9 + time.time_ns() % 10**9
         exchange = Exchange(options, session, begin_ns)
-        book = journal.Journal(options.journal)
         book.begin(session, begin_ns, options)
         return exchange, book
     session, begin_ns, state = kept
@@ -91,9 +91,7 @@ def make_exchange(options):
     journal.replay(options.journal, exchange)
     if exchange.is_over:
         raise journal.JournalError(f"{options.journal}: the session '{session}' has ended; name another file")
-    book = journal.Journal(options.journal)
     book.steps = exchange.day.steps
-    exchange.feed.sent = exchange.feed.next         # all of it may have been sent
     return exchange, book
 
 
