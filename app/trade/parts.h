@@ -87,8 +87,8 @@ extern struct trade {
     } values[BOOK_SYMBOL_COUNT_MAX];
     uint32_t rehearsed; /* the latest rehearsal's symbol */
     bool query_due;
-    bool settled;        /* the orders' session has been ready since the start */
-    const char *trouble; /* the reason at the latest look why orders stay back; NULL: none */
+    bool settled;             /* the orders' session has been ready since the start */
+    const char *trouble;      /* the reason at the latest look why orders stay back; NULL: none */
     uint64_t orders_heard_ns; /* when the orders' host last accepted a login or sent a response */
     uint64_t leaving_ns, next_poll_ns, next_reconsider_ns, ns_per_cycle_32;
     struct trade_counters {
