@@ -8,8 +8,7 @@ import pytest
 from tests.deploy.fakehost import ADDRESSES, LINUX, NEIGHBOUR, ROOT, ROUTES, UUID, FakeHost
 
 from deploy import commands, facts, judge_grub, judge_machine, preflight
-from tests.deploy.test_install import Deployment
-
+from tests.deploy.test_install import LINUX_ID, Deployment
 
 IMAGE_BYTES = 300 << 10
 
@@ -75,16 +74,9 @@ def no_grub(host):
     (host.grub / "grub.cfg").unlink()
 
 
-def no_tools(host):
-    (host.bin / "grub-mkconfig").unlink()
-
-
-def no_reboot_tool(host):
-    (host.bin / "grub-reboot").unlink()
-
-
-def full_boot(host):
-    host.program("df", "case $2 in */boot) free=1000 ;; *) free=99999 ;; esac\necho Filesystem\necho x 9 9 $free 9%\n")
+def full(where, kib):
+    return lambda host: host.program("df", f"case $2 in */{where}) free={kib} ;; *) free=99999 ;; esac\n"
+                                           "echo Filesystem\necho x 9 9 $free 9%\n")
 
 
 def default_overridden(host):
@@ -92,10 +84,6 @@ def default_overridden(host):
     host.file("/boot/vmlinuz-5.10.0-1-amd64")
     host.file("/boot/vmlinuz-5.10.0-2-amd64")
     host.update_grub()
-
-
-def unknown_default(host):
-    host.file("/etc/default/grub", "GRUB_DEFAULT='Debian of long ago'\n")
 
 
 def newer_kernel(host):
@@ -157,9 +145,9 @@ def defaults(text):
     return spoil
 
 
-def password(linux_script=None):
+def own_line(line="superusers=root", linux_script=None):
     def spoil(host):
-        host.file("/etc/grub.d/40_custom", "#!/bin/sh\necho 'set superusers=\"root\"'\n", 0o755)
+        host.file("/etc/grub.d/40_custom", f"#!/bin/sh\necho '{line}'\n", 0o755)
         if linux_script:
             host.file("/etc/grub.d/10_linux", linux_script, 0o755)
         host.update_grub()
@@ -188,10 +176,6 @@ def new_xfs(host):
     host.file("/fake/fs", "xfs\n")
     host.program("xfs_info", "echo meta-data=/dev/vda1\necho '    =    reflink=1  bigtime=1 inobtcount=1 nrext64=1'\n")
     host.file("/boot/grub/i386-pc/normal.mod", b"\x7fELF\0GNU GRUB  version %s\0" + b"2.06-13+deb12u1\0")
-
-
-def full_run(host):
-    host.program("df", "case $2 in */run) free=100 ;; *) free=99999 ;; esac\necho Filesystem\necho x 9 9 $free 9%\n")
 
 
 def insisting_nic(table="FACP", flag="fpu"):
@@ -340,8 +324,8 @@ BOTH_REFUSED = {
     "a menu that waits after a failed boot": (defaults("GRUB_TIMEOUT=5\nGRUB_RECORDFAIL_TIMEOUT=-1\n"),
                                               "GRUB_RECORDFAIL_TIMEOUT=-1"),
     "an empty timeout": (defaults("GRUB_TIMEOUT=\n"), "grub.cfg sets no timeout"),
-    "a password": (password(),
-                   "GRUB asks for a password before it starts 'Debian GNU/Linux, with Linux 6.1.0-1-amd64'"),
+    "a menu that waits by one's own line": (own_line("set  timeout=-1"), "sets no timeout, or a negative one"),
+    "a password": (own_line(), "GRUB asks for a password before it starts 'Debian GNU/Linux, with Linux 6.1.0-1-amd"),
     "another boot armed": (environment("next_entry=memtest"), "one boot of 'memtest' is armed already"),
     "another processor": (lambda host: host.program("uname", "echo aarch64\n"), "the processor is aarch64"),
     "Secure Boot": (secure_boot, "Secure Boot is on"),
@@ -381,8 +365,8 @@ GRUB_REFUSED = {
     "FAT": (on_fat(0o755), "/boot is on FAT, which keeps no modes"),
     "a menu that is going to wait": (put("/etc/default/grub", "GRUB_TIMEOUT=-1\n"), "GRUB_TIMEOUT=-1"),
     "no GRUB": (no_grub, "there is no GRUB here"),
-    "no GRUB tools": (no_tools, "there is no grub-mkconfig"),
-    "a GRUB tool missing": (no_reboot_tool, "missing: grub-reboot"),
+    "no GRUB tools": (lambda host: (host.bin / "grub-mkconfig").unlink(), "there is no grub-mkconfig"),
+    "a GRUB tool missing": (lambda host: (host.bin / "grub-reboot").unlink(), "missing: grub-reboot"),
     "systemd-boot": (put("/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f",
                          b"\x06\0\0\0" + "systemd-boot 252".encode("utf-16-le")), "booted by systemd-boot 252"),
     "LVM": (put("/fake/abstraction", "lvm\n"), "/boot lies on LVM: GRUB cannot write there"),
@@ -391,9 +375,11 @@ GRUB_REFUSED = {
     "zfs": (put("/fake/fs", "zfs\n"), "/boot is on zfs"),
     "read-only": (put("/proc/mounts", "/dev/vda1 / ext4 rw 0 0\n/dev/vda2 /boot ext4 ro,relatime 0 0\n"),
                   "mounted read-only"),
-    "full": (full_boot, "/boot is full"),
+    "full": (full("boot", 1000), "/boot is full"),
     "no multiboot2": (no_multiboot2, "holds no multiboot2.mod"),
-    "default unknown": (unknown_default, "the default entry 'Debian of long ago' is not in grub.cfg"),
+    "default unknown": (defaults("GRUB_DEFAULT='Long ago'\n"), "the default entry 'Long ago' is not in grub.cfg"),
+    "default edited": (put("/etc/default/grub", "GRUB_DEFAULT=1\n"), "GRUB_DEFAULT=1 names another entry"),
+    "default by an own line": (own_line(f"default={LINUX_ID}"), "a line of its own in grub.cfg or custom.cfg sets"),
     "kernel not in the menu": (newer_kernel, "vmlinuz-6.1.0-2-amd64 in /boot is not in GRUB's menu"),
     "BLS": (defaults("GRUB_DEFAULT=saved\nGRUB_ENABLE_BLSCFG=true\n"), "GRUB takes its entries from "),
     "old menu": (old_menu, "does not look at next_entry"),
@@ -414,7 +400,7 @@ KEXEC_REFUSED = {
     "disabled": (put("/proc/sys/kernel/kexec_load_disabled", "1\n"), "kernel.kexec_load_disabled is 1"),
     "limited": (put("/proc/sys/kernel/kexec_load_limit_reboot", "0\n"), "kernel.kexec_load_limit_reboot is 0"),
     "locked down": (put("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n"), "Linux is locked down"),
-    "/run full": (full_run, "/run is full: 100 KiB free"),
+    "/run full": (full("run", 100), "/run is full: 100 KiB free"),
 }
 
 
@@ -617,15 +603,12 @@ def test_a_host_that_may_end_at_a_reset_is_named(host):
     assert any("machines of KubeVirt may end at a reset" in f.text for f in verdict(host).findings)
 
 
-@pytest.mark.parametrize("environment, reason", [
-    ({"FAKE_ID": "1000"}, "there is no sudo"),
-])
-def test_a_user_without_root_is_refused(machine, environment, reason):
+def test_a_user_without_root_is_refused(machine):
     with machine.host.unchanged():
-        done = machine.run("install", **environment)
-        assert done.returncode == 3 and reason in done.stderr
+        done = machine.run("install", FAKE_ID="1000")
+        assert done.returncode == 3 and "there is no sudo" in done.stderr
         machine.host.program("sudo", "exit 1\n")
-        done = machine.run("install", **environment)
+        done = machine.run("install", FAKE_ID="1000")
         assert done.returncode == 3 and "sudo asks for a password" in done.stderr
 
 
@@ -932,13 +915,10 @@ def test_truncated_facts_are_refused(host):
     assert [f.text for f in found.stops("kexec")] == ["the facts arrived cut off"]
 
 
-def test_fat_that_is_mounted_for_root_alone_will_do(host):
-    on_fat(0o700)(host)
-    assert not stops(host)
-
-
-def test_entries_without_a_password_will_do(host):
-    password(LINUX.replace("--class debian", "--class debian --unrestricted"))(host)
+@pytest.mark.parametrize("change", [
+    on_fat(0o700), own_line(linux_script=LINUX.replace("--class debian", "--class debian --unrestricted"))])
+def test_fat_for_root_alone_and_entries_without_a_password_will_do(change, host):
+    change(host)
     assert not stops(host)
 
 
@@ -1007,7 +987,7 @@ def test_hostile_facts_do_not_confuse_the_preflight():
     import random
     rng = random.Random(os.environ.get("SEED", "20261122"))
     names = ["route", "address", "neighbours", "nic", "tsc", "processor", "memory-map", "grub-entries", "grub-settings",
-             "secure-boot",
+             "secure-boot", "grub-defaults",
              "grub-version", "boot-free-kib", "dhcp", "nics", "os-release", "grub-directory", "grub-tools",
              "kcore", "efi-loader"]
     pieces = ["[]", "{", "[{}]", '[{"dst":"default","dev":"x"}]', "name=", "name=x", "=", "mtu=z", "'", '"',

@@ -132,9 +132,12 @@ def _default(facts, verdict, default, accept_changes):
     if default.blscfg:
         verdict.stop("GRUB takes its entries from /boot/loader/entries (BLS), where this program cannot prove that "
                      "Linux stays the default", "There the kernel starts by kexec alone")
+    if default.edited and not default.blscfg:
+        verdict.stop(f"grub.cfg sets the default to {default.wanted!r}; install makes it again, and GRUB_DEFAULT="
+                     f"{default.edited} names another entry", f"Run {make_menu(facts)}, reboot, and check again")
     if default.custom:
-        verdict.stop(f"{facts.text('grub-directory')}/custom.cfg sets the default to {default.custom!r} after grub.cfg "
-                     f"has looked at next_entry, so grub-reboot has no effect",
+        verdict.stop(f"a line of its own in grub.cfg or custom.cfg sets the default to {default.custom!r} after "
+                     f"grub.cfg has looked at next_entry, so grub-reboot has no effect",
                      "Set GRUB_DEFAULT in /etc/default/grub instead")
     if counter := facts.words("grub-environment").get("boot_counter"):
         verdict.stop(

@@ -18,8 +18,9 @@ class Default:
     """The entry that GRUB boots by default."""
     entries: list                           # all but ours
     wanted: str                             # the value of `default`
+    edited: str                             # GRUB_DEFAULT, if by that the next menu boots another entry
     saved: bool                             # `default` is saved_entry
-    custom: str                             # a default that custom.cfg sets in its place
+    custom: str                             # a default that replaces this one and next_entry
     blscfg: bool                            # the entries are files in /boot/loader/entries
     entry: object                           # None: the entry does not exist
 
@@ -110,11 +111,28 @@ def grub_default(facts):
     entries = [e for e in f.grub_entries(facts.lines("grub-entries")) if e.id != "peregrine"]
     if blscfg:
         entries = f.bls_entries(facts) + entries
-    saved = words.get("GRUB_DEFAULT", "") == "saved"
-    custom = next((line.partition("=")[2].strip("'\" ") for line in reversed(facts.lines("grub-custom"))
-                   if line.startswith("default=")), "")
-    wanted = custom or (environment.get("saved_entry", "") if saved else words.get("GRUB_DEFAULT", ""))
-    return Default(entries, wanted, saved, custom, blscfg, resolve_default(entries, wanted))
+    given = words.get("GRUB_DEFAULT", "") or "0"
+    made, custom = _made_default(facts.lines("grub-defaults"))
+    custom = _assigned([line for line in facts.lines("grub-custom") if line.startswith("default=")]) or custom
+    present = custom or made or given
+    wanted, next_wanted = (environment.get("saved_entry", "") if word == "saved" else word for word in (present, given))
+    entry = resolve_default(entries, wanted)
+    edited = not custom and resolve_default(entries, next_wanted) is not entry
+    return Default(entries, wanted, given if edited else "", present == "saved", custom, blscfg, entry)
+
+
+def _made_default(lines):
+    """Returns two defaults that grub.cfg sets, from its lines that do: the one beside next_entry, and one that it sets
+    later and in no `if`, as 40_custom may. Empty: there is none."""
+    once = max((at for at, line in enumerate(lines) if "next_entry" in line), default=-1)
+    after = lines[once + 1:]
+    return _assigned(after[:1] or lines[:once]), _assigned([line for line in after[1:] if not line[:1].isspace()])
+
+
+def _assigned(lines):
+    """Returns the value of the last line, in the words of GRUB_DEFAULT; empty if there is none."""
+    value = (lines or [""])[-1].partition("=")[2].strip("'\" ")
+    return "saved" if "saved_entry" in value else value
 
 
 def resolve_default(entries, wanted):

@@ -104,14 +104,16 @@ if [ -n "$grub" ]; then
     fact grub-entries entries
     fact grub-blscfg grep -E '^[[:blank:]]*blscfg' "$ROOT$grub/grub.cfg"
     fact grub-once grep -c 'next_entry' "$ROOT$grub/grub.cfg"
-    timeouts() { sed -n 's/^[[:blank:]]*set \(timeout=\)/\1/p' "$ROOT$grub/grub.cfg"; }
-    fact grub-timeouts timeouts
+    assign='\(set[[:blank:]]\{1,\}\)\{0,1\}'        # GRUB assigns without this word as well
+    fact grub-timeouts sed -n "s/^[[:blank:]]*$assign\(timeout=\)/\2/p" "$ROOT$grub/grub.cfg"
+    # 00_header sets it in an `if`, indented.
+    fact grub-defaults sed -n "s/^\([[:blank:]]*\)$assign\(default=\)/\1\3/p" "$ROOT$grub/grub.cfg"
     # 41_custom reads custom.cfg after all that grub.cfg has set.
-    fact grub-custom sed -n 's/^[[:blank:]]*set \(default=.*\|timeout=.*\)/\1/p' "$ROOT$grub/custom.cfg"
+    fact grub-custom sed -n "s/^[[:blank:]]*$assign\(default=.*\|timeout=.*\)/\2/p" "$ROOT$grub/custom.cfg"
     # 01_users of RHEL's family sets them only if user.cfg holds a password.
     superusers() {
         grep -q GRUB2_PASSWORD "$ROOT$grub/grub.cfg" && ! grep -q '^GRUB2_PASSWORD=.' "$ROOT$grub/user.cfg" ||
-            cat "$ROOT$grub/grub.cfg" "$ROOT$grub/custom.cfg" | sed -n 's/^[[:blank:]]*set superusers=//p'
+            cat "$ROOT$grub/grub.cfg" "$ROOT$grub/custom.cfg" | sed -n "s/^[[:blank:]]*${assign}superusers=//p"
     }
     fact grub-superusers superusers
     # A block of text, without its head and its filling. grub-editenv would make the file even for `list`.
