@@ -110,6 +110,12 @@ printf '}\n'
 """
 
 
+def upgraded(host):
+    (host.root / "boot/vmlinuz-6.1.0-1-amd64").unlink()
+    never_booted(host)
+    host.file("/proc/cmdline", "BOOT_IMAGE=/boot/vmlinuz-6.1.0-1-amd64 root=/dev/vda1\n")
+
+
 def debian_menu(default):
     def spoil(host):
         newer_kernel(host)
@@ -331,6 +337,9 @@ BOTH_REFUSED = {
     "Secure Boot": (secure_boot, "Secure Boot is on"),
     "default never booted": (never_booted, "the machine would come back to 6.1.0-2-amd64, the default, while "
                                            "6.1.0-1-amd64 runs"),
+    "default never booted, which GRUB's settings hide": (
+        both(never_booted, put("/etc/default/grub", "GRUB_DEFAULT=1\n")), "would come back to 6.1.0-2-amd64"),
+    "the only kernel never booted": (upgraded, "the machine would come back to 6.1.0-2-amd64, the default, while"),
     "default is a submenu": (debian_menu("1"), "the default entry 'Advanced options' is a submenu"),
     "default in a submenu, without it": (debian_menu("gnulinux-1"),
                                          "the default entry 'gnulinux-1' is not in grub.cfg"),

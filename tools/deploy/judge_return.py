@@ -162,14 +162,15 @@ def _kernel_to_return_to(facts, verdict, entry, kernels, return_to):
     if return_to and return_to not in (entry.kernel, release):
         verdict.stop(f"the machine would come back to {release}, the default, not to {return_to}",
                      "Make that the default (grub-set-default, or GRUB_DEFAULT and update-grub), or name the default")
-    elif return_to or len(kernels) < 2:
+    elif return_to or len(kernels) < 2 and (entry.kernel in running or not loaded):
         return
     elif entry.kernel in running:
         verdict.note(
             f"of {len(kernels)} kernels the machine comes back to {release}, which is the default and runs now")
     else:
-        verdict.stop(f"several kernels are installed, and the machine would come back to {release}, the default, while "
-                     f"{facts.text('kernel')} runs: that the default boots here has not been seen",
+        several = "several kernels are installed, and " if len(kernels) > 1 else ""
+        verdict.stop(f"{several}the machine would come back to {release}, the default, while {facts.text('kernel')} "
+                     f"runs: that the default boots here has not been seen",
                      f"Reboot into it and check again, or, if you know that it boots, say --return-to {release}")
 
 
