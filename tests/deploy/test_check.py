@@ -273,6 +273,9 @@ WAITS_FOR_A_PERSON = {
         "the passphrase of its root on ZFS (keylocation prompt)"),
     "a disk of fstab that is gone": (put("/etc/fstab", "UUID=12-34\t/srv\\040x ext4 defaults 0 2\n"),
                                      "UUID=12-34, which /etc/fstab mounts on /srv x, is not there"),
+    "a disk of fstab in whose place another is mounted": (
+        both(put("/etc/fstab", "UUID=12-34 /srv ext4 defaults 0 2"), put("/proc/mounts", "/dev/vdb /srv ext4 rw\n")),
+        "UUID=12-34, which /etc/fstab mounts on /srv, is not there"),
     "a folder of fstab that is gone": (put("/etc/fstab", "/gone /srv none bind\n"), "/gone, which /etc/fstab mounts"),
     "errors that fsck may ask about": (put("/sys/fs/ext4/vda1/errors_count", "3\n"), "vda1 has errors (3 counted"),
     "a unit that asks": (asking_unit("sysinit.target"), "the unit vault.service asks for a password"),
@@ -312,7 +315,9 @@ GOES_ON = {
     "lines of fstab that stop nothing": (both(
         put("/etc/fstab", "# UUID=1 /a ext4\nUUID=2 /b ext4 nofail\nUUID=3 /c ext4 noauto\nUUID=4 none swap sw\n"
                           "//server/share /d cifs x\nserver:/e /e nfs defaults\nUUID=5 /f ext4 x-systemd.automount\n"
-                          "UUID=6 / ext4 errors=remount-ro 0 1\ntmpfs /tmp tmpfs defaults\n")), ""),
+                          "UUID=6 / ext4 errors=remount-ro 0 1\ntmpfs /tmp tmpfs defaults\n/mnt/d* /g fuse.mergerfs x\n"
+                          "/dev/g\\040h /h ext4 x"), put("/dev/g h", ""),
+        put("/proc/mounts", "/dev/vda1 / ext4 rw 0 0\nd1 /g fuse.mergerfs rw 0 0\n/dev/dm-1 /h ext4 rw 0 0\n")), ""),
     "a line of fstab that is not mounted": (both(
         put("/etc/fstab", 'LABEL="data" /srv ext4 defaults\n'), put("/dev/disk/by-label/data", "")),
         "warning: /srv of /etc/fstab is not mounted"),

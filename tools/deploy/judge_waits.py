@@ -146,12 +146,14 @@ def _fstab(facts, verdict, mounts):
     mounted = [words[1] for words in (line.split(" ") for line in facts.lines("mounts")) if len(words) > 1]
     missing = {f.plain(device) for device in facts.lines("fstab-missing")}
     for mount in mounts:
-        if not _needed(mount) or (mount.point.rstrip("/") or "/") in map(f.plain, mounted):
+        there = (mount.point.rstrip("/") or "/") in map(f.plain, mounted)
+        if not _needed(mount) or mount.point == "/" and there:
             continue
-        if mount.device in missing:
+        # At its point another may be mounted, by hand. For a path of no device, as mergerfs', Linux does not wait.
+        if mount.device in missing and (not there or re.match("/dev/|[A-Z]+=", mount.device)):
             verdict.stop(f"{mount.device}, which /etc/fstab mounts on {mount.point}, is not there: Linux would stop in "
                          f"emergency mode, and wait for a person", "Add nofail to its options, or take the line out")
-        elif mount.device.startswith("/") or "=" in mount.device:
+        elif not there and (mount.device.startswith("/") or "=" in mount.device):
             verdict.warn(f"{mount.point} of /etc/fstab is not mounted: if that fails at boot, Linux stops in "
                          f"emergency mode, and waits for a person", "Mount it once, or add nofail to its options")
 

@@ -193,6 +193,7 @@ mounts() { cut -d' ' -f1-3 "$ROOT/proc/mounts"; }
 fact mounts mounts
 # Prints the path of what fstab and crypttab name; nothing if it is not there.
 found() {
+    case $1 in *\\040*) set -- "$(printf '%s\n' "$1" | sed 's/\\040/ /g')" ;; esac
     case $1 in
     /*) [ ! -e "$ROOT$1" ] || printf '%s\n' "$1"; return ;;
     UUID=*) by=uuid ;; LABEL=*) by=label ;; PARTUUID=*) by=partuuid ;; PARTLABEL=*) by=partlabel ;; ID=*) by=id ;;
@@ -206,7 +207,7 @@ found() {
     fi
 }
 fstab_missing() {
-    while read -r device point rest; do
+    while read -r device point rest || [ -n "$device" ]; do
         case $device in /*|[A-Z]*=*) [ -n "$(found "$device")" ] || printf '%s\n' "$device" ;; esac
     done < "$ROOT/etc/fstab"
 }
