@@ -289,6 +289,8 @@ WAITS_FOR_A_PERSON = {
         "the menu of systemd-boot has no timeout"),
     "a menu of extlinux": (both(no_grub, put("/boot/extlinux.conf", "UI menu.c32\nPROMPT 1\nTIMEOUT 0\n")),
                            "the menu of syslinux has no timeout"),
+    "a menu of Alpine": (both(no_grub, put("/boot/extlinux.conf", "DEFAULT menu.c32\nPROMPT 0\nTIMEOUT\t0\n")),
+                         "the menu of syslinux has no timeout"),
 }
 
 GOES_ON = {

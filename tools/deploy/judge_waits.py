@@ -197,9 +197,10 @@ def _loader(facts, verdict):
     if "menu-force" in facts.text("loader-timeout"):
         verdict.stop("the menu of systemd-boot has no timeout (menu-force): after the run it would wait for a person",
                      "Run bootctl set-timeout 5, and set timeout 5 in loader.conf")
-    words = {key.lower(): value.strip() for key, _, value in
-             (line.strip().partition(" ") for line in facts.lines("syslinux"))}
-    if ("ui" in words or words.get("prompt", "0") != "0") and not {words.get("timeout", "0"),
-                                                                   words.get("totaltimeout", "0")} - {"0"}:
+    words = {line[0].lower(): line[1].lower() for line in
+             (line.split() for line in facts.lines("syslinux")) if len(line) > 1}
+    menu = "ui" in words or words.get("default", "").endswith(".c32")       # menu.c32, vesamenu.c32
+    if (menu or words.get("prompt", "0") != "0") and not {words.get("timeout", "0"),
+                                                          words.get("totaltimeout", "0")} - {"0"}:
         verdict.stop("the menu of syslinux has no timeout: after the run it would wait for a person",
                      "Set TIMEOUT 50 in extlinux.conf or syslinux.cfg")

@@ -301,7 +301,7 @@ asking_units() {
 fact asking-units asking_units
 fact default-target readlink "$ROOT/etc/systemd/system/default.target"
 # The menus of syslinux and extlinux.
-fact syslinux grep -hiE '^[[:blank:]]*(prompt|timeout|totaltimeout|ui)[[:blank:]]' "$ROOT/boot/extlinux.conf" \
+fact syslinux grep -hiE '^[[:blank:]]*(default|prompt|timeout|totaltimeout|ui)[[:blank:]]' "$ROOT/boot/extlinux.conf" \
     "$ROOT/boot/extlinux/extlinux.conf" "$ROOT/boot/syslinux/syslinux.cfg"
 
 # ---- kexec
