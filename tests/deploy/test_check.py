@@ -303,6 +303,12 @@ GOES_ON = {
     "a key file on the encrypted root": (both(
         encrypted("data UUID=0a1b2c3d-1111-4000-8000-00000000beef none luks\n", root="/dev/vda1",
                   files=["/etc/cryptsetup-keys.d/data.key"])), "data is opened at boot by the key file /etc/crypt"),
+    "a key file, by mkinitcpio": (both(encrypted(
+        "", cmdline="cryptdevice=UUID=0a1b2c3d:vda2_crypt cryptkey=rootfs:/etc/luks.key", initramfs="etc/luks.key"),
+        mapped()), "by the key file /etc/luks.key"),
+    "a key file, by mkinitfs": (both(encrypted(
+        "", cmdline="cryptroot=UUID=0a1b2c3d cryptdm=vda2_crypt cryptkey=yes", files=["/crypto_keyfile.bin"]),
+        mapped()), "by the key file /crypto_keyfile.bin, if"),
     "a key script": (encrypted(CRYPTTAB.strip() + ",keyscript=/bin/fetch\n"), "by its key script fetch"),
     "a TPM": (encrypted(TPM_LINE, header=TPM_TOKEN, initramfs="usr/lib/systemd/systemd-cryptsetup"), "by the TPM"),
     "clevis": (encrypted(header=NO_TOKEN, clevis="1: tang '{}'", initramfs="bin/clevis"), "opened at boot by clevis"),

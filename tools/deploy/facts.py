@@ -313,7 +313,8 @@ def encrypted(facts):
         same = next((e for e in found.values() if e.name == name or device in e.device), None) or \
             found.setdefault(name, Encrypted(name, device))
         same.by = "cmdline"
-        same.key = same.key or words.get("rd.luks.key") or words.get("cryptkey") or "/crypto_keyfile.bin"
+        same.key = same.key or words.get("rd.luks.key") or re.sub("^yes$", "", words.get("cryptkey", "")) or \
+            "/crypto_keyfile.bin"
         same.options |= _options([re.sub("^[0-9a-f-]{36}=", "", words.get("rd.luks.options", ""))])
     return found
 

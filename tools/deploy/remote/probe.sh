@@ -250,6 +250,10 @@ if [ -n "$mappings" ] || grep -q '^[^#]' "$ROOT/etc/crypttab" 2>/dev/null; then
             case $key in /*) ;; *) key=/etc/cryptsetup-keys.d/$name.key ;; esac
             printf '%s\n' "$key"
         done
+        # dracut.cmdline(7); the encrypt hook of mkinitcpio; mkinitfs-bootparam(7)
+        ! grep -q -w -e cryptkey -e cryptdevice "$ROOT/proc/cmdline" || echo /crypto_keyfile.bin
+        tr ' ' '\n' < "$ROOT/proc/cmdline" |
+            sed -n 's/^\(rd\.luks\.key=\|cryptkey=\(rootfs:\)\{0,1\}\)\(\/[^:]*\).*/\3/p'
     }
     key_files() { key_names | while read -r key; do [ ! -s "$ROOT$key" ] || printf '%s\n' "$key"; done; }
     fact key-files key_files
