@@ -264,6 +264,14 @@ def test_the_log_is_shown_again_after_a_silence(monkeypatch, capsys):
     assert steps == sorted(steps)
 
 
+def test_an_interruption_before_the_first_status_says_what_may_be_armed(monkeypatch, capsys):
+    def status():
+        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        fly_against(monkeypatch, types.SimpleNamespace(where="a kernel", status=status))
+    assert "host: one boot of the kernel may still be armed; peregrine uninstall disarms it" in capsys.readouterr().out
+
+
 class LossyKernel:
     """A kernel whose first answers to a command are lost: a challenge came, and then nothing."""
     where = "a kernel"

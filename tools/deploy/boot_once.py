@@ -194,10 +194,14 @@ def go(host, options, boot, report):
     if options.dry_run:
         return OK
     state.remember(host.name, boot.regions)
-    ways.leave(way, host, boot)
-    say(f"{way.done}; {host.name} is leaving Linux")
-    begun = time.monotonic()
-    first = _wait_first_status(host, client, boot, options.wait)
+    try:
+        ways.leave(way, host, boot)
+        say(f"{way.done}; {host.name} is leaving Linux")
+        begun = time.monotonic()
+        first = _wait_first_status(host, client, boot, options.wait)
+    except KeyboardInterrupt:
+        say(f"{host.name}: {way.uncertain}")
+        raise
     if not first:
         return _after(host, options, before, report)
     say(f"the kernel answers at {client.where}, {time.monotonic() - begun:.0f} s after Linux was left")
