@@ -7,7 +7,8 @@ TRANSPORT_PROGRAMS := $(foreach stack,$(TRANSPORT_STACKS),\
 	$(patsubst tests/transport/%.c,$(BUILD)/test/transport/%-$(stack),$(wildcard tests/transport/*.c)))
 
 define transport_program
-$(BUILD)/test/transport/%-$(1): $(BUILD)/test/tests/transport/%.o $(call transport_objects,test,$(1))
+$(filter %-$(1),$(TRANSPORT_PROGRAMS)): $(BUILD)/test/transport/%-$(1): $(BUILD)/test/tests/transport/%.o \
+		$(call transport_objects,test,$(1))
 	@mkdir -p $$(@D)
 	$$(CC) $(TEST_LINK) -o $$@ $$^ -lcmocka
 $(BUILD)/test/transport/contract_test-$(1): $(BUILD)/test/tests/lib/test.o
