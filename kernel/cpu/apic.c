@@ -50,7 +50,7 @@ uint32_t apic_id(void)
     return x2apic ? id : id >> 24;
 }
 
-bool apic_reaches(uint32_t to_apic_id) { return x2apic || to_apic_id < UINT8_MAX; }
+bool apic_reaches(uint32_t to_apic_id) { return to_apic_id < (x2apic ? UINT32_MAX : UINT8_MAX); }
 
 void apic_send(uint32_t to_apic_id, uint32_t command)
 {

@@ -23,7 +23,7 @@ uint32_t apic_read(uint16_t offset);
 /* Writes a register by its offset in xAPIC mode. */
 void apic_write(uint16_t offset, uint32_t value);
 
-/* Returns true if apic_send can reach a CPU: ids of more than 8 bits need x2APIC, and 255 means all. */
+/* Returns true if apic_send can reach a CPU: ids of more than 8 bits need x2APIC, and the highest id means all. */
 bool apic_reaches(uint32_t to_apic_id);
 
 /* Sends an interprocessor interrupt: APIC_ICR_NMI, _INIT, _STARTUP with a page number, or

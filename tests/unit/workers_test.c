@@ -139,7 +139,7 @@ static uint32_t start(size_t wanted)
 
 TEST(apic_ids_have_holes_and_more_than_8_bits)
 {
-    CPUS(0, 2, 255, 300, 70000, 1);
+    CPUS(0, 2, 255, 300, 70000, 1, UINT32_MAX); /* the last means all of them */
     assert_int_equal(start(WORKER_COUNT_MAX), 5);
     for (uint32_t i = 1; i <= 5; i++)
         assert_int_equal(workers[i].apic_id, machine.ids[i]);
