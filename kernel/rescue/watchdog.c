@@ -98,7 +98,7 @@ void watchdog_poll(void)
     ASSERT(worker_me() == WATCHDOG_WORKER);
     static uint64_t next_ns;
     uint64_t now_ns = clock_now_ns();
-    if (now_ns < next_ns)
+    if (next_ns - now_ns - 1 < CHECK_PERIOD_NS) /* also if the clock goes back: not before the next check */
         return;
     next_ns = now_ns + CHECK_PERIOD_NS;
     if (!is_stuck())
