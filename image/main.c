@@ -316,9 +316,8 @@ static void statistics_init(void)
 /* ---- the loop ---- */
 
 /* Rests until a frame comes or a timer is due; not at all if there is something to do. */
-static void rest(void)
+static void rest(uint64_t now_ns)
 {
-    uint64_t now_ns = clock_now_ns();
     uint64_t deadline_ns = program.next_deadline_ns(now_ns);
     if (deadline_ns > now_ns && nic_wake())
         sleep_until_ns(now_ns, deadline_ns);
@@ -371,12 +370,12 @@ static enum program_verdict run(void)
     log_defer(true);
     if (has_helper())
         console_hand_over(workers_count());
-    uint64_t before_ns = clock_now_ns();
+    uint64_t last_cycles = cycles_now(), before_ns = clock_at_ns(last_cycles);
     do {
         watchdog_beat();
         failure_of_workers();
         trace_stamp(TRACE_FRAME_SEEN);
-        log_clock_ns = clock_at_ns(trace.cycles[TRACE_FRAME_SEEN]);
+        log_clock_ns = clock_turn_ns(trace.cycles[TRACE_FRAME_SEEN], &last_cycles);
         loop_counters.turn_max_ns = max_size(loop_counters.turn_max_ns, log_clock_ns - before_ns);
         trace_turn(log_clock_ns - before_ns);
         before_ns = log_clock_ns;
@@ -387,8 +386,8 @@ static enum program_verdict run(void)
             writing = true;
         }
         if (!writing && nic_can_wake()) {
-            rest();
-            before_ns = clock_now_ns();
+            rest(clock_turn_ns(cycles_now(), &last_cycles));
+            before_ns = clock_turn_ns(cycles_now(), &last_cycles);
         }
         if (nic_broken() != NULL) {
             log_line("network: %s", nic_broken());

@@ -2,11 +2,15 @@
 #include "kernel/time/clock.h"
 
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "base/cycles.h"
 #include "base/log.h"
+#include "base/time.h"
 #include "kernel/cpu/cpu.h"
 #include "kernel/time/kvmclock.h"
 #include "kernel/time/tsc_frequency.h"
+
+#define TURN_NS_MAX NS_PER_MS /* hardly any turn is longer */
 
 static struct {
     uint64_t start_cycles, start_ns; /* the clock showed start_ns when the TSC was at start_cycles */
@@ -47,6 +51,21 @@ static uint64_t from_cycles_ns(uint64_t cycles)
 uint64_t clock_at_ns(uint64_t cycles) { return tsc.start_ns + from_cycles_ns(cycles - tsc.start_cycles); }
 
 uint64_t clock_now_ns(void) { return clock_at_ns(cycles_now()); }
+
+/* Goes on, if the TSC has gone back, after all times that the last turn may have read. That turn has read the TSC for
+ * less time than is missing now, so a host whose CPUs are a little out of step makes the clock hardly faster. */
+uint64_t clock_turn_ns(uint64_t cycles, uint64_t *last_cycles)
+{
+    ASSERT(tsc.frequency.khz != 0);
+    if (__builtin_expect(cycles < *last_cycles, 0)) {
+        const uint64_t back_ns = from_cycles_ns(*last_cycles - cycles) + 1;
+        tsc_set(cycles, clock_at_ns(*last_cycles) + min_u64(back_ns, TURN_NS_MAX));
+        if (back_ns >= TURN_NS_MAX)
+            log_line("clock: the TSC went back by %zu us; time goes on", (size_t)(back_ns / NS_PER_US));
+    }
+    *last_cycles = cycles;
+    return clock_at_ns(cycles);
+}
 
 /* Goes on with another frequency, without a step. */
 static void frequency_change(uint64_t khz, const char *source)

@@ -17,8 +17,13 @@ bool clock_refine(uint32_t khz);
  * that the host had stopped the machine. Time goes on without a step. Reads memory; costs no exit. Once a second. */
 void clock_follow_host(void);
 
-uint64_t clock_now_ns(void);           /* monotonic, 0 at clock_init */
+uint64_t clock_now_ns(void);           /* 0 at clock_init; monotonic within a turn if the TSC is */
 uint64_t clock_at_ns(uint64_t cycles); /* the clock's time at a reading of cycles_now() */
+
+/* Returns the time at a reading of the loop, and keeps the reading in *last_cycles, which has the one before. Its time
+ * never goes back: if the host has set the TSC back, the clock goes on from its last time, and the log says so. */
+uint64_t clock_turn_ns(uint64_t cycles, uint64_t *last_cycles);
+
 uint64_t clock_tsc_khz(void);
 const char *clock_source(void); /* the source of the frequency: "cpuid 0x15", "acpi pm timer", "tsc.khz=", ... */
 void clock_spin_us(uint32_t us);
