@@ -74,7 +74,10 @@ _Noreturn void reset_now(void)
         [RESET_METHOD_8042] = by_8042,
         [RESET_METHOD_TRIPLE_FAULT] = cpu_triple_fault,
     };
-    for (unsigned method = 0; method < RESET_METHOD_COUNT; method++) {
+    /* A failure in a method leads here again as well: to the next one. */
+    static unsigned next;
+    while (next < RESET_METHOD_COUNT) {
+        const unsigned method = next++;
         if (methods & BIT(method))
             reset[method]();
         reset_pause_us(RESET_PAUSE_US);

@@ -22,7 +22,7 @@ void reset_arm(void);
 /* Sets a step that reset_now takes first, once: a failure in it leads to reset_now again, which then passes it over. */
 void reset_set_last_step(void (*step)(void));
 
-/* Tries each method, with a pause after each. */
+/* Tries each method once, with a pause after each. A failure in one leads here again, and the next one is tried. */
 _Noreturn void reset_now(void);
 
 /* Waits without a clock, which may be what failed, or may not be there yet. An exit a microsecond. */

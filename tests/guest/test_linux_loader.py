@@ -84,10 +84,11 @@ def acpi_table(signature, body):
 EFI_AT = TABLES_AT + 0xc00
 
 
-def acpi_tables_above_4_gib():
+def acpi_tables_above_4_gib(reset=b""):
     """Returns tables that no 32-bit pointer reaches: RSDP, XSDT, an FADT that names the PM timer of QEMU's pc, a MADT
     of two CPUs. At EFI_AT lies UEFI's system table, which names the RSDP."""
-    fadt = acpi_table(b"FACP", bytes(76 - 36) + struct.pack("<I", 0x608) + bytes(91 - 80) + b"\x04" + bytes(244 - 92))
+    fadt = acpi_table(b"FACP", bytes(76 - 36) + struct.pack("<I", 0x608) + bytes(91 - 80) + b"\x04"
+                      + (bytes(112 - 92) + reset).ljust(244 - 92, b"\0"))
     cpus = b"".join(struct.pack("<BBBBI", 0, 8, number, apic_id, 1) for number, apic_id in enumerate((0, 7)))
     madt = acpi_table(b"APIC", struct.pack("<II", 0xfee00000, 1) + cpus)
     places = {0x400: fadt, 0x800: madt}
@@ -119,3 +120,10 @@ def test_cpu_that_does_not_come_up_is_named_and_the_loop_goes_on(tmp_path):
     with qemu.Machine(loader(tmp_path, 0x100000, tables=acpi_tables_above_4_gib()), memory="5G") as guest:
         guest.wait_for(WAITING, 60)
     assert "worker 1: APIC id 7 did not start" in guest.log
+
+
+def test_reset_register_out_of_reach_is_passed_over(tmp_path):
+    """A write to it is a fault on the way home, and each fault leads there again."""
+    tables = acpi_tables_above_4_gib(struct.pack("<IB3xQ", 1 << 10, 0, 1 << 63))     # RESET_REG_SUP; in memory
+    with qemu.Machine(loader(tmp_path, 0x100000, tables=tables), memory="5G") as guest:
+        guest.wait_reset()
