@@ -70,6 +70,8 @@ void *memory_take(size_t bytes, size_t align, const char *who)
             && begin + bytes <= reachable_end) {
             range->begin = begin + bytes;
             ASSERT(range->begin <= range->end);
+            if (range->begin == range->end)
+                memmove(range, range + 1, (--ram.count - i) * sizeof *range);
             taken_bytes += bytes;
             taken_add(begin, begin + bytes);
             return memset((void *)begin, 0, bytes);

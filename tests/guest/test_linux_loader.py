@@ -59,9 +59,11 @@ def test_image_starts_from_above_4_gib(tmp_path):
         guest.wait_for(WAITING, 60)
 
 
-def test_hole_below_the_image_is_no_obstacle(tmp_path):
-    """The ISA hole of old chipsets: 15 MiB to 16 MiB, where pref_address begins."""
-    with qemu.Machine(loader(tmp_path, 0x1000000, hole=(0xf00000, 0x1000000)), memory="512M") as guest:
+@pytest.mark.parametrize("hole", [(0xf00000, 0x1000000), (0x102000, 0x103000)])
+def test_hole_below_the_image_is_no_obstacle(hole, tmp_path):
+    """The ISA hole of old chipsets: 15 MiB to 16 MiB, up to pref_address. Page tables fill all below the other."""
+    line = "test.trap=wait blackbox=0x6000000,4096"
+    with qemu.Machine(loader(tmp_path, 0x1000000, hole=hole, line=line), memory="512M") as guest:
         guest.wait_for(WAITING, 60)
 
 

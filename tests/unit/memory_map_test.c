@@ -87,19 +87,15 @@ TEST(map_of_random_regions_equals_a_table_of_pages)
             regions[i].bytes = 1 + random_below(MODEL_PAGES * 4096 - regions[i].base);
             regions[i].type = random_below(3) ? REGION_RAM : REGION_RESERVED;
         }
-        for (int pass = 0; pass < 2;
-             pass++) { /* first whole pages of RAM, then all pages that another region touches */
+        for (uint64_t page = 0; page < MODEL_PAGES; page++) { /* whole in RAM, and touched by no other region */
+            const uint64_t at = page * 4096;
+            bool other = false;
             for (size_t i = 0; i < count; i++) {
-                for (uint64_t page = 0; page < MODEL_PAGES; page++) {
-                    uint64_t begin = page * 4096, end = begin + 4096, region_end = regions[i].base + regions[i].bytes;
-                    bool whole = regions[i].base <= begin && end <= region_end;
-                    bool touched = regions[i].base < end && begin < region_end;
-                    if (pass == 0 && regions[i].type == REGION_RAM && whole)
-                        ram[page] = true;
-                    else if (pass == 1 && regions[i].type != REGION_RAM && touched)
-                        ram[page] = false;
-                }
+                const uint64_t begin = regions[i].base, end = begin + regions[i].bytes;
+                ram[page] |= regions[i].type == REGION_RAM && begin <= at && at + 4096 <= end;
+                other |= regions[i].type != REGION_RAM && begin < at + 4096 && at < end;
             }
+            ram[page] &= !other;
         }
         memory_map_build(&map, regions, count);
         bool said[MODEL_PAGES] = { 0 };
