@@ -759,6 +759,25 @@ TEST(close_before_connected_is_an_abort)
     drain();
 }
 
+/* lwIP's port rehearses nothing. */
+TEST(rehearsal_brings_its_data_and_sends_nothing)
+{
+    static const uint8_t text[] = "made up";
+    const struct transport_rehearsal rehearsal = { .kind = TRANSPORT_REHEARSAL_SEGMENT,
+                                                   .port = PORT,
+                                                   .payload = { text, sizeof text } };
+    const bool begins = strcmp(transport_name(), "own") == 0;
+    assert_int_equal(transport_rehearsal_begin(&rehearsal, now_ns), begins);
+    if (!begins)
+        return;
+    assert_true(poll_event());
+    assert_int_equal(event.kind, TRANSPORT_DATA);
+    assert_memory_equal(event.payload.data, text, sizeof text);
+    transport_rehearsal_end(now_ns);
+    expect_nothing();
+    assert_false(sent());
+}
+
 TEST_CONNECTED(unacked_bytes_are_known_after_a_reset)
 {
     send_letters(&peer, 'a', 10);

@@ -61,6 +61,7 @@ static void receive(uint32_t bytes, uint8_t seed)
     struct frame frame;
     borrow(&frame, bytes, seed);
     device->ops->rx_release(device, &frame);
+    assert_false(device->ops->rx_borrow(device, &frame)); /* no other one has come */
 }
 
 static void publish(struct tx_buffer *buffer, uint32_t bytes, uint8_t seed)

@@ -785,6 +785,18 @@ TEST(a_server_that_accepts_and_closes_is_not_hammered)
     assert_int_equal(lines_logged(from, "10001: reset, retrying (90 times more since this was last said)\n"), 8);
 }
 
+/* 10^999 + 1 is a multiple of 10^37 + 1. */
+TEST(answer_of_a_thousand_digits_says_its_length)
+{
+    char burst[1001];
+    memset(burst, '0', sizeof burst);
+    burst[0] = burst[999] = '1';
+    burst[1000] = '\0';
+    play_digits("n=1000 m=10000000000000000000000000000000000001", burst);
+    assert_int_equal(strlen(sent(submit_id())), strlen(post_of(burst)));
+    assert_memory_equal(answers_sent(submit_id()), burst, 1000);
+}
+
 TEST(a_connection_request_without_answer_is_given_up_after_three_seconds)
 {
     start_with("n=6 m=823");
@@ -834,6 +846,7 @@ TEST(connections_that_the_server_never_closes_give_up_their_places)
             up(submit_id());
             turn(MS);
             assert_true(held() <= 2 + SESSION_LEFT_COUNT_MAX);
+            assert_true(submit_counters.responses_2xx > SESSION_LEFT_COUNT_MAX || session_counters.left_reset == 0);
         }
     }
     assert_true(answer_set_counters.entered > 50);

@@ -101,6 +101,18 @@ TEST(the_first_to_deliver_supplies_each_digit)
     assert_int_equal(stream_merger_counters.gaps, 0);
 }
 
+TEST(copies_at_both_ends_of_the_history_agree)
+{
+    begin_two();
+    push(0, stream, 200);
+    push(1, stream + 200 - STREAM_MERGER_ANCHOR_DIGITS, STREAM_MERGER_ANCHOR_DIGITS);
+    assert_int_equal(stream_merger_counters.placed, 1);
+    push(0, stream + 200, STREAM_MERGER_HISTORY_DIGITS + 100);
+    push(1, stream + 200, 300); /* the first 100 are forgotten */
+    assert_int_equal(stream_merger_counters.repeated, STREAM_MERGER_ANCHOR_DIGITS + 300);
+    assert_int_equal(stream_merger_counters.unplaced, 0);
+}
+
 TEST(the_stream_goes_on_without_gap_when_its_leader_is_lost)
 {
     begin_two();

@@ -563,6 +563,8 @@ TEST(lost_feed_cancels_and_stops_until_it_is_back)
     assert_int_equal(cancels, 1);
     respond(ouch_decrement(m, 1, 100));
     assert_int_equal(counter("trade.feed_losses"), 1);
+    assert_int_equal(counter("pool.trade_feed_current"), 0);
+    assert_true(trade_next_deadline_ns(now_ns) > now_ns);
     seen_bytes = c->sent_bytes;
     send_feed(5001, MOLD_TEST_SESSION, sequence, 0); /* a heartbeat */
     pass(2 * NS_PER_MS);
@@ -1128,6 +1130,7 @@ TEST(orders_of_symbols_that_are_not_traded_any_more_are_said_and_cancelled)
     pass(2 * OUCH_QUIET_NS);
     assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0\0\12UX\0\0\0\2\0\0\0\0", 24));
     assert_true(is_logged(&at, "order 2 is cancelled, as its symbol is not traded here: sell 60 DDD      at 100.0000"));
+    assert_true(is_logged(&at, "order 2: asked to cancel"));
     assert_int_equal(counter("pool.orders_foreign"), 2);
     respond(ouch_decrement(m, 1, 100));
     respond(ouch_decrement(m, 2, 60));
