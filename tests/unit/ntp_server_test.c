@@ -125,10 +125,9 @@ TEST(reply_of_an_unsynchronised_server_shows_it)
 TEST(private_sources_are_refused_on_request)
 {
     static const uint32_t refused[] = { 0x0a000001, 0x0affffff, 0xac100001, 0xac1fffff, PRIVATE,
-                                        0x64400001, 0x647fffff, 0xa9fe0101, 0x7f000001 };
-    static const uint32_t served[] = {
-        STRANGER, 0x09ffffff, 0x0b000000, 0xac0fffff, 0xac200000, 0x643fffff, 0x64800000
-    };
+                                        0x64400001, 0x647fffff, 0xa9feff01, 0x7f000001 };
+    static const uint32_t served[] = { STRANGER,   0x09ffffff, 0x0b000000, 0xac0fffff,
+                                       0xac200000, 0x643fffff, 0x64800000, 0xa9ff0000 };
     start_with(true, 0);
     for (size_t i = 0; i < ARRAY_COUNT(refused); i++)
         assert_false(ask_from(refused[i], PORT, 0x23, NTP_PACKET_BYTES));

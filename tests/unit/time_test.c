@@ -39,6 +39,14 @@ TEST(without_the_time_of_day_the_server_is_unsynchronised)
     assert_int_equal(reply[0] >> 6, NTP_LEAP_UNKNOWN);
 }
 
+TEST(peer_is_asked)
+{
+    start("peer=192.0.2.9");
+    while (fake.datagram_count == 0 && now_ns < 20 * NS_PER_S)
+        program.turn(now_ns += NS_PER_S / 10);
+    assert_int_equal(fake.datagrams[0].address, 0xc0000209);
+}
+
 TEST(what_the_network_refuses_is_reported)
 {
     start("");
