@@ -218,6 +218,16 @@ def test_settings_that_the_program_would_refuse_are_refused(tmp_path, capsys, ol
     assert printed.out == "" and said in printed.err and "PEREGRINE" not in printed.err, printed.err
 
 
+def test_an_order_that_replaces_itself_makes_no_sense():
+    response = struct.pack(">cQIIcI8sQ", b"U", 0, 7, 7, b"B", 100, b"ACME    ", 10_000)
+    with pytest.raises(cancel_orders.Failure, match="replaces order 7 by 7"):
+        cancel_orders.Account().take(response)
+
+
+def test_a_number_without_end_is_none():
+    assert cancel_orders.orders_of("order " + "9" * 5000 + " is open: buy 1 ACME at 1.0000\n") == ({}, "")
+
+
 def test_a_name_that_is_none_is_as_a_host_that_cannot_be_had(tmp_path):
     status, text = run(tmp_path, ("a" * 64 + ".invalid", 1), OPEN % 1)
     assert status == 1 and "may still be open" in text, text

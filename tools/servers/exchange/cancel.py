@@ -29,9 +29,11 @@ from servers.exchange.arguments import bounded, command_parser, complain
 
 CONNECT_S = 3               # for a connection
 CANCEL_S = 5                # for the answers to the cancellations
-ORDER = re.compile(r"\border (\d+)(?: (?:is|stays) (?:open|cancelled)[^:]*|: (?:entered|replaces (\d+))): "
-                   r"(buy|sell) (\d+) ([!-~]{1,8}) *at (\d+)\.(\d{4})\b")
-REDUCED = re.compile(r"\border (\d+): (?:executed: (\d+)(?:.* match (\d+))?|cancelled: (\d+) shares|(rejected): )")
+NUMBER = r"(\d{1,20})"      # up to 64 bits
+ORDER = re.compile(rf"\border {NUMBER}(?: (?:is|stays) (?:open|cancelled)[^:]*|: (?:entered|replaces {NUMBER})): "
+                   rf"(buy|sell) {NUMBER} ([!-~]{{1,8}}) *at {NUMBER}\.(\d{{4}})\b")
+REDUCED = re.compile(rf"\border {NUMBER}: (?:executed: {NUMBER}(?:.* match {NUMBER})?|cancelled: {NUMBER} shares|"
+                     r"(rejected): )")
 SESSION = re.compile(r"\borders [\d.:]+: logged in to session +(\S{1,10}) *,")
 KEYS = ("orders", "orders.b", "user", "passwd")       # that are read of the settings
 SIDES = {"B": "buy", "S": "sell", "T": "sell", "E": "sell"}
@@ -94,6 +96,8 @@ class Account:
                 self._enter(*struct.unpack_from(">IcI8sQ", message, 9))
             elif kind == b"U":
                 original, *terms = struct.unpack_from(">IIcI8sQ", message, 9)
+                if terms[0] <= original:
+                    raise Failure(f"a response replaces order {original} by {terms[0]}, which is no later one")
                 self._enter(*terms)
                 if original in self.orders:
                     self.orders[original].shares, self.orders[original].next = 0, terms[0]
