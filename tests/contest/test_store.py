@@ -427,12 +427,18 @@ def test_a_full_disk_stops_neither_game_nor_scores(made, full, monkeypatch):
     assert scores(again.contest) == scores(server.contest)
 
 
+def write(path, statement):
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement)
+
+
 @pytest.mark.parametrize("damage, said", [
     (lambda p: p.write_bytes(b"no database at all" * 500), "damaged or no store"),
     (lambda p: p.write_bytes(p.read_bytes()[:8192] + b"\xff" * (len(p.read_bytes()) - 8192)), "damaged"),
     (lambda p: sqlite3.connect(p).execute("PRAGMA user_version=9"), "format 9"),
     (lambda p: sqlite3.connect(p).execute("PRAGMA application_id=9"), "no contest's store"),
     (lambda p: p.unlink(), None),
+    (lambda p: write(p, "INSERT INTO snapshot VALUES (9, 9, 'torn')"), "a snapshot in the store is damaged"),
 ])
 def test_a_damaged_store_is_refused_with_the_way_out(made, damage, said):
     play(made, 5)

@@ -350,4 +350,8 @@ def pack(state):
 
 
 def unpack(data):
-    return json.loads(zlib.decompress(data))
+    try:
+        return json.loads(zlib.decompress(data))
+    except (zlib.error, ValueError, TypeError) as error:
+        raise StoreError(f"a snapshot in the store is damaged ({error}); a copy of the store from before has a whole "
+                         f"one") from error
