@@ -6,6 +6,7 @@ enum { CLIENT = 0xc0000201, ADDRESSES = 8192 }; /* the address of rehearsals, an
 static uint64_t now_ns;
 
 static uint64_t clock_now(void) { return now_ns; }
+static uint64_t clock_that_ticks(void) { return now_ns += 1000; }
 
 static const struct program_machine machine = { .tsc_khz = 1000000, .now_ns = clock_now, .secret = { 1, 2, 3 } };
 
@@ -45,6 +46,17 @@ TEST(peer_is_asked)
     while (fake.datagram_count == 0 && now_ns < 20 * NS_PER_S)
         program.turn(now_ns += NS_PER_S / 10);
     assert_int_equal(fake.datagrams[0].address, 0xc0000209);
+}
+
+/* RFC 5905 §7.3: log2 of a second, rounded up. */
+TEST(precision_is_the_time_of_a_reading)
+{
+    struct program_machine ticking = machine;
+    ticking.now_ns = clock_that_ticks;
+    start("");
+    assert_null(program.init(&ticking, now_ns));
+    assert_true(ask(CLIENT));
+    assert_int_equal((int8_t)fake.datagrams[0].data[3], -19);
 }
 
 TEST(what_the_network_refuses_is_reported)
