@@ -187,6 +187,27 @@ TEST(heartbeat_tells_of_a_lost_tail)
     assert_int_equal(mold_heard_ns(), NS_PER_S);
 }
 
+/* A number far ahead is an earlier run's, unless the latest datagram of a line says so as well. */
+TEST(gap_that_no_line_knows_ends)
+{
+    uint64_t sequence;
+    for (enum mold_line line = MOLD_A; line <= MOLD_B + 1; line++) {
+        mold_init(WAIT_NS, 20 * MOLD_STRAY_NS, NULL);
+        taken = 0;
+        send(MOLD_A, 9, 1);
+        for (uint64_t at = 1; at <= 8; at++, now_ns += MOLD_STRAY_NS / 4) {
+            if (line <= MOLD_B)
+                send(line, 10, 0);
+            while (requested(&sequence) != 0)
+                continue;
+            if (line != MOLD_A)
+                send(MOLD_A, 1, 1);
+        }
+        assert_int_equal(mold_counters.strays, line > MOLD_B);
+        assert_int_equal(mold_is_current(), line > MOLD_B);
+    }
+}
+
 TEST(gap_is_lost_although_both_lines_are_silent_then)
 {
     uint64_t sequence;
