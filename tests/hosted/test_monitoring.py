@@ -12,7 +12,8 @@ import urllib.request
 import pytest
 
 from tests.e2e.test_page import KERNEL_ALONE, promtool
-from tests.hosted.test_metrics import HOST, PATIENCE_S, PROGRAMS, ROOT
+from tests.hosted.test_metrics import HOST, PATIENCE_S, PROGRAMS
+from tests.lib.paths import ROOT
 from workshop.vm import ports
 
 SHARE = ROOT / "share/monitoring"

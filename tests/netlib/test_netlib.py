@@ -9,7 +9,8 @@ import subprocess
 import pytest
 
 from tests.lib.packets import ACK, RST, SYN, tcp
-from tests.netlib.pnet import BUILD, LIBRARY, NEVER, ROOT, Net, Wire
+from tests.lib.paths import BUILD, ROOT
+from tests.netlib.pnet import LIBRARY, NEVER, Net, Wire
 
 A, B = 0xC0A80001, 0xC0A80002
 SOL_SOCKET, SO_REUSEADDR, SO_ERROR, SO_RCVBUF, SO_KEEPALIVE = 1, 2, 4, 8, 9
