@@ -457,6 +457,8 @@ void digest_server_warm(void)
 {
     const struct connection *c = &server.connections[server.latest];
     ASSERT(server.latest < PLACE_COUNT);
+    if (c->phase != CONNECTION_FREE)
+        hot_fetch(&server.place_of[c->id], sizeof server.place_of[0]);
     hot_fetch(c, offsetof(struct connection, message_ends));
     hot_fetch(&c->message_first, offsetof(struct connection, job) - offsetof(struct connection, message_first));
     if (!digest_connection_is_out(c))
