@@ -31,6 +31,7 @@ static inline uint32_t level_place(const struct side *s, uint32_t key)
     if (left > LEVELS_NEAR_COUNT) {
         const uint32_t *near = &s->keys[left - LEVELS_NEAR_COUNT];
         uint32_t better = 0;
+#pragma GCC unroll 8
         for (uint32_t i = 0; i < LEVELS_NEAR_COUNT; i++) {
             better += near[i] >= key;
             HOT_KEEP(better); /* else GCC counts by vectors, which the kernel has not */
