@@ -49,6 +49,7 @@ def test_a_row_stands_with_its_figures_command_and_source(tree):
     assert "| ring to ring, warm | ns | 24.0\\* (56) | 133 |  |" in page
     assert "Measured at commit abc1234 on a processor." in page
     assert "| on the wire, a burst each 1 ms | us | - | - | - |" in page
+    assert "Between the card's rings it is 24.0\\* ns." in page and "on the wire, where lwIP takes" not in page
     assert "| 150 (56) | - |" in tree.read("app/trade/README.md")
     assert "Not measured on the newest code yet." in tree.read("README.md")
     assert "own/burst-to-post own/trade" in tree.read("docs/benchmarks.md")

@@ -105,14 +105,16 @@ class Figures:
 
     def times(self, slow, fast):
         """Formats how many times the first row's median is the second's."""
-        if slow not in self.rows or fast not in self.rows:
-            return "-"
         return figure(round(self.rows[slow]["p50"] / self.rows[fast]["p50"], 1))
 
     def fill(self, text):
-        """Returns the text with figures in the place of {row} and of {row / row}."""
-        return re.sub(r"\{([^{}]+)\}", lambda match: self.times(*match[1].split(" / ")) if " / " in match[1]
-                      else self.median(match[1]), text)
+        """Returns the text with figures in the place of {row} and of {row / row}, without the sentences that name a row
+        which is not measured."""
+        place = re.compile(r"\{([^{}]+)\}")
+        sentences = [sentence for sentence in re.split(r"(?<=\.) ", text)
+                     if all(name in self.rows for names in place.findall(sentence) for name in names.split(" / "))]
+        return place.sub(lambda match: self.times(*match[1].split(" / ")) if " / " in match[1]
+                         else self.median(match[1]), " ".join(sentences))
 
     def sources(self, names):
         commits = {}
