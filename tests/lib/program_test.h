@@ -6,8 +6,8 @@
 #include "app/service/service.h"
 #include "app/service/settings.h"
 #include "app/service/stats.h"
-#include "base/log.h"
 #include "tests/lib/fake_transport.h"
+#include "tests/lib/logged.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
 

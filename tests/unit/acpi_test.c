@@ -2,11 +2,11 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "base/log.h"
 #include "kernel/firmware/acpi.h"
 #include "kernel/firmware/acpi_spec.h"
 #include "kernel/firmware/boot_info.h"
 #include "kernel/memory/memory.h"
+#include "tests/lib/logged.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
@@ -113,12 +113,8 @@ AFTER_EACH() { free(memory); }
 
 static void assert_logged(const char *text)
 {
-    char line[LOG_LINE_BYTES_MAX + 1];
-    uint64_t end, at = log_tail_position(LOG_LINE_BYTES_MAX, &end);
-    bool found = false;
-    for (size_t bytes; (bytes = log_read(&at, line)) != 0; line[bytes] = '\0')
-        found |= memmem(line, bytes, text, strlen(text)) != NULL;
-    assert_true(found);
+    uint64_t end;
+    assert_true(lines_logged(log_tail_position(LOG_LINE_BYTES_MAX, &end), text) > 0);
 }
 
 static void init_finds_all(uint64_t rsdp)

@@ -2,13 +2,13 @@
  * when the machine moves to another host. kernel/cpu/hypervisor.c and kernel/time/{tsc_frequency,kvmclock,clock}.c.
  *
  * The TSC is this CPU's own. Its frequency is what the fake timers make it: they count by the TSC. */
-#include "base/log.h"
 #include "kernel/cpu/cpu.h"
 #include "kernel/firmware/acpi.h"
 #include "kernel/memory/memory.h"
 #include "kernel/time/clock.h"
 #include "tests/lib/fake_cpu.h"
 #include "tests/lib/fake_ports.h"
+#include "tests/lib/logged.h"
 
 /* The state of the one page starts again with each test. */
 #include "kernel/time/kvmclock.c"
@@ -117,14 +117,7 @@ BEFORE_EACH()
     log_begin = log_end();
 }
 
-static bool logged(const char *text)
-{
-    char line[LOG_LINE_BYTES_MAX];
-    for (uint64_t at = log_begin; log_read(&at, line) != 0;)
-        if (strstr(line, text) != NULL)
-            return true;
-    return false;
-}
+static bool logged(const char *text) { return lines_logged(log_begin, text) > 0; }
 
 static void add_hypervisor(uint32_t base, uint32_t leaf_max, const char name[13])
 {

@@ -3,6 +3,7 @@
 #include "kernel/memory/memory.h"
 #include "kernel/time/clock.h"
 #include "tests/lib/device_memory.h"
+#include "tests/lib/logged.h"
 
 /* The state of the one device starts again with each test. */
 #include "drivers/nic/nic.c"
@@ -161,14 +162,7 @@ static void add_node(size_t place) { nodes[node_count++] = (struct acpi_virtio_m
 
 /* ---- helpers of the tests ---- */
 
-static bool log_has(const char *text)
-{
-    char line[LOG_LINE_BYTES_MAX];
-    for (uint64_t at = log_begin; log_read(&at, line) != 0;)
-        if (strstr(line, text) != NULL)
-            return true;
-    return false;
-}
+static bool log_has(const char *text) { return lines_logged(log_begin, text) > 0; }
 
 static const char *find(void)
 {

@@ -185,15 +185,6 @@ static struct histogram way(const char *wanted)
     return histogram;
 }
 
-static unsigned lines_logged(uint64_t position, const char *text)
-{
-    char line[LOG_LINE_BYTES_MAX];
-    unsigned count = 0;
-    while (log_read(&position, line))
-        count += strstr(line, text) != NULL;
-    return count;
-}
-
 /* The stream. */
 
 TEST(both_connections_are_made_and_the_request_is_sent_at_once)

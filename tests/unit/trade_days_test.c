@@ -337,18 +337,6 @@ TEST(bad_days_are_counted_and_heal)
 
 /* ---- doubts ---- */
 
-static uint64_t log_at; /* the end of the lines that were read */
-
-/* Returns how many lines of the log have a text since the last call. */
-static uint32_t lines_with(const char *text)
-{
-    char line[LOG_LINE_BYTES_MAX + 1] = "";
-    uint32_t count = 0;
-    while (log_read(&log_at, line) > 0)
-        count += strstr(line, text) != NULL;
-    return count;
-}
-
 static void step_for(uint64_t ns)
 {
     for (const uint64_t end_ns = now_ns + ns; now_ns < end_ns;)
@@ -489,7 +477,7 @@ TEST(doubts_heal_or_are_said_once_with_what_would_heal_them)
         send_on_lines(1, FIRST - 1);
         step_for(200 * NS_PER_MS);
         assert_true(has_healed() && counter("pool.trade_stuck") == 0);
-        log_at = log_end();
+        const uint64_t log_at = log_end();
         began_ns = now_ns;
         day->begin();
         step_for(1500 * NS_PER_MS);
@@ -502,7 +490,7 @@ TEST(doubts_heal_or_are_said_once_with_what_would_heal_them)
         for (int i = 0; i < 100 && !has_healed(); i++)
             step();
         const bool is_whole = has_healed() && ouch_is_sure() && !mold_has_ended();
-        const uint32_t lines = lines_with(d->said);
+        const unsigned lines = lines_logged(log_at, d->said);
         if (is_whole != d->heals || counter("pool.trade_stuck") != !d->heals || lines == 0 || (!d->heals && lines != 1))
             fail_msg("%s: whole %u, stuck %u, said %u times", day->name, is_whole,
                      (unsigned)counter("pool.trade_stuck"), lines);

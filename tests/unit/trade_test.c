@@ -596,16 +596,6 @@ TEST(machine_that_stood_still_for_the_feeds_timeout_orders_nothing_on_old_datagr
     assert_true(orders_when_the_feed_is_heard());
 }
 
-/* Returns true if a line with this text has been logged since the place `at`. */
-static bool is_logged(uint64_t *at, const char *text)
-{
-    char line[LOG_LINE_BYTES_MAX + 1] = "";
-    while (log_read(at, line) > 0)
-        if (strstr(line, text) != NULL)
-            return true;
-    return false;
-}
-
 TEST(each_order_and_each_response_is_a_line_of_the_log)
 {
     static const char *const lines[] = {
