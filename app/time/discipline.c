@@ -91,10 +91,8 @@ enum ntp_update ntp_discipline_add(struct ntp_discipline *discipline, struct ntp
 {
     ASSERT(over_ns > 0);
     struct ntp_filter *filter = &discipline->filter;
-    if (discipline->is_set && !is_steady(discipline, clock, sample)) {
+    if (discipline->is_set && !is_steady(discipline, clock, sample))
         memset(filter, 0, sizeof *filter);
-        discipline->used.at_ns = 0; /* older than all */
-    }
     ntp_filter_add(filter, sample);
     uint64_t least_ns = discipline->least_ns + discipline->least_ns / LEAST_GROWTH;
     discipline->least_ns = least_ns == 0 || sample->delay_ns < least_ns ? sample->delay_ns : least_ns;
