@@ -1,6 +1,7 @@
 /* app/time/client.c over a fake transport: the times of its requests, and the replies that it accepts. */
 #include "app/time/client.h"
 #include "tests/lib/fake_transport.h"
+#include "tests/lib/logged.h"
 #include "tests/lib/test.h"
 
 #define S  INT64_C(1000000000)
@@ -10,7 +11,7 @@ enum { PEER = 0xc0000201, PEER_PORT = 123 };
 static uint64_t now_ns;
 static struct ntp_clock ntp_clock;
 static struct ntp_reference reference;
-static const int64_t server_ns = 1800000000 * S; /* the server's time less the machine's */
+static int64_t server_ns; /* the server's time less the machine's */
 
 static uint64_t clock_now(void) { return now_ns; }
 
@@ -21,6 +22,7 @@ static void start_with(uint64_t key, uint64_t poll_ns)
     };
     fake_reset();
     now_ns = 10 * (uint64_t)S;
+    server_ns = 1800000000 * S;
     assert_true(ntp_client_init(&config, now_ns));
     ntp_clock_init(&ntp_clock, 0, now_ns);
     reference = ntp_reference_none();
@@ -113,13 +115,33 @@ TEST(four_exchanges_in_six_seconds_set_the_clock)
     assert_int_equal(reference.stratum, 3);
     assert_int_equal(reference.id, PEER);
     assert_int_equal(reference.leap, 0);
-    assert_in_range(reference.root_delay_ns, 11 * MS - 10000, 11 * MS + 50000);
-    assert_in_range(reference.root_dispersion_ns, 5 * MS, 6 * MS);
     assert_in_range(llabs(ntp_clock_ns(&ntp_clock, now_ns) - server_ns - (int64_t)now_ns), 0, 100);
     assert_int_equal(ntp_client_counters.steps, 1);
     for (int i = 0; i < 5; i++)
         exchange();
     assert_int_equal(ntp_client_next_deadline_ns(), now_ns - 2 * MS + 16 * S); /* the burst is over */
+}
+
+/* Lets the server's time jump after the first step, back and ahead. */
+TEST(reference_and_levels_say_how_wrong_the_clock_may_be)
+{
+    const struct ntp_client_levels *l = (const void *)ntp_client_level_group.values;
+    for (int64_t ahead = 0; ahead <= 1; ahead++) {
+        uint64_t at = log_end();
+        start();
+        assert_int_equal(l->delay_ns, 0);
+        for (int i = 0; i < 5; i++, server_ns += i == 4 ? (2 * ahead - 1) * 3 * MS : 0)
+            exchange();
+        assert_true(is_logged(&at, "ntp: clock stepped by 1800000010000000 us to the time of 192.0.2.1, delay 1000"));
+        assert_in_range(ahead ? l->peer_ahead_ns : l->peer_behind_ns, 3 * MS - 5000, 3 * MS + 5000);
+        assert_in_range(ahead ? l->machine_slow_ppb : l->machine_fast_ppb, 100000, 500000);
+        assert_int_equal(ahead ? l->peer_behind_ns + l->machine_fast_ppb : l->peer_ahead_ns + l->machine_slow_ppb, 0);
+        assert_in_range(l->delay_ns, MS - 2, MS + 2);
+        assert_in_range(l->jitter_ns, MS, 4 * MS);
+        assert_int_equal(reference.root_delay_ns, 10009766 + l->delay_ns);
+        assert_int_equal(reference.root_dispersion_ns,
+                         5004883 + l->jitter_ns + 15 + l->peer_ahead_ns + l->peer_behind_ns);
+    }
 }
 
 TEST(reply_without_our_origin_is_dropped)
@@ -146,54 +168,44 @@ TEST(reply_from_another_address_or_port_is_dropped)
     assert_int_equal(ntp_client_counters.drop_stranger, 2);
     deliver_from(PEER, PEER_PORT, &p, NTP_PACKET_BYTES - 1);
     assert_int_equal(ntp_client_counters.drop_length, 1);
-    p.mode = NTP_MODE_CLIENT;
-    deliver(&p);
-    assert_int_equal(ntp_client_counters.drop_mode, 1);
     assert_int_equal(ntp_client_counters.replies, 0);
 }
 
-/* RFC 5905 A.5.1 takes lower versions than its own. */
-TEST(replies_of_versions_1_to_4_set_the_clock)
+/* RFC 5905 A.5.1 takes lower versions than its own. In version 1 mode 0 is an answer, too. */
+TEST(answers_of_versions_1_to_4_set_the_clock)
 {
-    for (uint8_t version = 0; version < 8; version++) {
-        bool known = version >= 1 && version <= 4;
-        start();
-        for (int i = 0; i < 4; i++) {
-            struct ntp_packet asked = request(), p = answer_to(&asked);
-            p.version = version;
-            deliver(&p);
-        }
-        assert_int_equal(ntp_client_counters.replies, known ? 4 : 0);
-        assert_int_equal(ntp_client_counters.drop_version, known ? 0 : 4);
-        assert_int_equal(reference.stratum, known ? 3 : NTP_STRATUM_UNSYNCHRONISED);
-    }
-}
-
-TEST(mode_0_is_an_answer_in_version_1_alone)
-{
-    for (uint8_t version = 1; version <= 4; version++)
+    for (uint8_t version = 0; version < 8; version++)
         for (uint8_t mode = 0; mode < 8; mode++) {
+            const bool known = version >= 1 && version <= 4;
+            const bool taken = known && (mode == NTP_MODE_SERVER || (mode == NTP_MODE_RESERVED && version == 1));
             start();
-            struct ntp_packet asked = request(), p = answer_to(&asked);
-            p.version = version;
-            p.mode = mode;
-            deliver(&p);
-            bool taken = mode == NTP_MODE_SERVER || (mode == NTP_MODE_RESERVED && version == 1);
-            assert_int_equal(ntp_client_counters.replies, taken);
-            assert_int_equal(ntp_client_counters.drop_mode, !taken);
+            for (int i = 0; i < 4; i++) {
+                struct ntp_packet asked = request(), p = answer_to(&asked);
+                p.version = version;
+                p.mode = mode;
+                deliver(&p);
+            }
+            assert_int_equal(ntp_client_counters.replies, taken ? 4 : 0);
+            assert_int_equal(ntp_client_counters.drop_version, known ? 0 : 4);
+            assert_int_equal(ntp_client_counters.drop_mode, known && !taken ? 4 : 0);
+            assert_int_equal(reference.stratum, taken ? 3 : NTP_STRATUM_UNSYNCHRONISED);
         }
 }
 
 TEST(unsynchronised_server_is_ignored)
 {
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 13; i++) {
         struct ntp_packet asked = request(), p = answer_to(&asked);
-        if (i % 3 == 0)
+        if (i % 4 == 0)
             p.leap = NTP_LEAP_UNKNOWN;
-        else if (i % 3 == 1)
+        else if (i % 4 == 1)
             p.stratum = 16;
         else
-            p.root_dispersion_ns = 17 * (uint64_t)S;
+            p.root_dispersion_ns = i % 4 == 2 ? 17 * (uint64_t)S : (uint64_t)S;
+        if (i % 4 == 3)
+            p.root_delay_ns = 30 * (uint64_t)S;
+        if (i == 12)
+            p.leap = NTP_LEAP_NONE, p.root_delay_ns = 29 * (uint64_t)S, p.root_dispersion_ns = (uint64_t)S;
         deliver(&p);
     }
     assert_int_equal(ntp_client_counters.unsynchronised, 12);
@@ -202,18 +214,24 @@ TEST(unsynchronised_server_is_ignored)
 
 TEST(impossible_stamps_are_dropped)
 {
-    for (int i = 0; i < 9; i++) {
-        struct ntp_packet asked = request(), p = answer_to(&asked);
-        if (i % 3 == 0)
-            p.transmit = 0;
-        else if (i % 3 == 1)
-            p.receive = 0;
-        else
-            p.transmit = p.receive - (UINT64_C(1) << 32);
-        deliver(&p);
+    static const struct {
+        int there_s, away_s; /* in the server, and in all */
+        bool receive, transmit, taken;
+    } rows[] = { { 0, 1, true, true, true },     { -1, 1, true, true, false },  { 3600, 1, true, true, true },
+                 { 3601, 1, true, true, false }, { 0, 3600, true, true, true }, { 0, 3601, true, true, false },
+                 { 0, 1, false, true, false },   { 0, 1, true, false, false } };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        start();
+        for (int k = 0; k < 4; k++) {
+            struct ntp_packet asked = request(), p = answer_to(&asked);
+            p.transmit = rows[i].transmit ? p.receive + ((uint64_t)rows[i].there_s << 32) : 0;
+            p.receive = rows[i].receive ? p.receive : 0;
+            now_ns += (uint64_t)(rows[i].away_s * S - 2 * MS);
+            deliver(&p);
+        }
+        assert_int_equal(ntp_client_counters.drop_stamps, rows[i].taken ? 0 : 4);
+        assert_int_equal(reference.stratum, rows[i].taken ? 3 : NTP_STRATUM_UNSYNCHRONISED);
     }
-    assert_int_equal(ntp_client_counters.drop_stamps, 9);
-    assert_int_equal(reference.stratum, NTP_STRATUM_UNSYNCHRONISED);
 }
 
 /* Plays an exchange that ends in a kiss RATE. Returns the request's time. */
@@ -248,17 +266,25 @@ TEST(kiss_rate_ends_the_burst_whatever_the_pause)
     }
 }
 
-TEST(genuine_kiss_deny_ends_the_requests)
+/* Other kisses bind nobody. */
+TEST(genuine_kiss_deny_or_restrict_ends_the_requests)
 {
-    struct ntp_packet asked = request(), p = answer_to(&asked);
-    p.stratum = 0;
-    p.reference_id = NTP_KISS_DENY;
-    p.origin ^= 1;
-    deliver(&p);
-    assert_true(ntp_client_next_deadline_ns() < UINT64_MAX);
-    p.origin ^= 1;
-    deliver(&p);
-    assert_true(ntp_client_next_deadline_ns() == UINT64_MAX);
+    static const uint32_t kisses[] = { NTP_KISS_INIT, NTP_KISS_DENY, NTP_KISS_RESTRICT };
+    for (size_t i = 0; i < ARRAY_COUNT(kisses); i++) {
+        uint64_t at = log_end();
+        start();
+        struct ntp_packet asked = request(), p = answer_to(&asked);
+        p.stratum = 0;
+        p.reference_id = kisses[i];
+        p.origin ^= 1;
+        deliver(&p);
+        assert_true(ntp_client_next_deadline_ns() < UINT64_MAX);
+        p.origin ^= 1;
+        deliver(&p);
+        assert_int_equal(ntp_client_next_deadline_ns() == UINT64_MAX, i > 0);
+        assert_int_equal(is_logged(&at, "192.0.2.1 refuses to serve us"), i > 0);
+        assert_int_equal(ntp_client_counters.kisses + ntp_client_counters.unsynchronised, 2);
+    }
     fake.datagram_count = 0;
     ntp_client_poll(now_ns + 10000 * (uint64_t)S);
     assert_int_equal(fake.datagram_count, 0);
@@ -266,12 +292,19 @@ TEST(genuine_kiss_deny_ends_the_requests)
 
 TEST(silent_server_is_asked_quickly_eight_times_only)
 {
-    for (int i = 0; i < 9; i++)
+    const uint64_t at = log_end();
+    for (unsigned i = 0; i < 9; i++) {
         request();
+        assert_int_equal(lines_logged(at, "192.0.2.1 does not answer"), i == 8);
+    }
     uint64_t before_ns = now_ns;
     request();
     assert_int_equal(now_ns - before_ns, 16 * S);
     assert_int_equal(ntp_client_counters.unanswered, 9);
+    exchange();
+    for (unsigned i = 0; i < 10; i++)
+        request();
+    assert_int_equal(lines_logged(at, "192.0.2.1 does not answer"), 2);
     assert_int_equal(reference.stratum, NTP_STRATUM_UNSYNCHRONISED);
 }
 

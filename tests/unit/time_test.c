@@ -28,24 +28,57 @@ static bool ask(uint32_t address)
     return fake.datagram_count == 1;
 }
 
-TEST(without_the_time_of_day_the_server_is_unsynchronised)
+TEST(reply_says_how_good_the_machines_own_clock_is)
 {
+    static const struct {
+        const char *words;
+        uint8_t stratum, id[4];
+    } rows[] = {
+        { "stratum=1 refid=GPS", 1, { 'G', 'P', 'S' } },  { "stratum=1 refid=LOCL", 1, { 'L', 'O', 'C', 'L' } },
+        { "stratum=2 refid=GPS", 2, { 127, 127, 1, 1 } }, { "", 10, { 127, 127, 1, 1 } },
+        { "stratum=0", 0, { 'I', 'N', 'I', 'T' } },       { "peer=192.0.2.9", 0, { 'I', 'N', 'I', 'T' } }
+    };
+    struct program_machine uncertain = machine;
+    uncertain.wall_error_ns = NS_PER_S;
     const uint8_t *reply = fake.datagrams[0].data;
-    start("stratum=1 refid=GPS");
-    assert_true(ask(CLIENT));
-    assert_memory_equal(reply + 12, "GPS\0", 4);
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        char words[80];
+        snprintf(words, sizeof words, "%s root.delay=2 root.dispersion=3", rows[i].words);
+        start(words);
+        assert_null(program.init(&uncertain, now_ns));
+        ask(CLIENT);
+        assert_true(fake.datagram_count > 0 && fake.datagrams[0].address == CLIENT);
+        assert_int_equal(reply[0] >> 6, rows[i].stratum ? NTP_LEAP_NONE : NTP_LEAP_UNKNOWN);
+        assert_int_equal(reply[1], rows[i].stratum);
+        assert_memory_equal(reply + 12, rows[i].id, 4);
+        assert_int_equal(load_be32(reply + 4), rows[i].stratum ? 2 << 16 : 0);
+        assert_int_equal(load_be32(reply + 8), rows[i].stratum ? 4 << 16 : 16 << 16);
+        const uint64_t stamp = rows[i].stratum ? ntp_stamp((int64_t)(log_wall_origin_ns + now_ns)) : 0;
+        assert_true(load_be64(reply + 16) == stamp);
+    }
+    start("");
     log_wall_origin_ns = 0;
     assert_null(program.init(&machine, now_ns));
     assert_true(ask(CLIENT));
     assert_int_equal(reply[0] >> 6, NTP_LEAP_UNKNOWN);
 }
 
+/* The question's nonce is drawn by the machine's secret. */
 TEST(peer_is_asked)
 {
-    start("peer=192.0.2.9");
-    while (fake.datagram_count == 0 && now_ns < 20 * NS_PER_S)
-        program.turn(now_ns += NS_PER_S / 10);
-    assert_int_equal(fake.datagrams[0].address, 0xc0000209);
+    struct program_machine other = machine;
+    uint8_t question[2][NTP_PACKET_BYTES];
+    for (int i = 0; i < 2; i++) {
+        start("peer=192.0.2.9");
+        other.secret[31] = (uint8_t)i;
+        assert_null(program.init(&other, now_ns));
+        while (fake.datagram_count == 0 && now_ns < 20 * NS_PER_S)
+            program.turn(now_ns += NS_PER_S / 10);
+        assert_int_equal(fake.datagrams[0].address, 0xc0000209);
+        memcpy(question[i], fake.datagrams[0].data, sizeof question[i]);
+    }
+    assert_memory_not_equal(question[0], question[1], NTP_PACKET_BYTES);
+    assert_true(counter("ntp.peer.requests") > 0 && counter("clock.delay_ns") == 0);
 }
 
 /* RFC 5905 §7.3: log2 of a second, rounded up. */
