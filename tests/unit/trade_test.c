@@ -244,12 +244,7 @@ TEST(rehearsals_that_are_held_back_count_their_reason)
 
 TEST(rehearsals_touch_no_order_that_stands)
 {
-    start("strategy=join risk.short=on");
-    log_in("S1", 1);
-    be_idle();
-    pass(2 * OUCH_QUIET_NS);
-    open_market();
-    pass(5 * NS_PER_MS);
+    start_trading("strategy=join risk.short=on", 1);
     respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE - 10000, 'L'));
     respond(ouch_accepted(m, 2, 'T', 100, "AAAA", PRICE + 10000, 'L'));
     respond(ouch_executed(m, 2, 10, PRICE + 10000, 1)); /* the strategy would cancel, to follow a price */
@@ -1133,47 +1128,30 @@ TEST(orders_of_symbols_that_are_not_traded_any_more_are_said_and_cancelled)
 
 TEST(orders_that_an_earlier_run_has_left_are_cancelled_first)
 {
-    uint64_t at = log_end();
-    start("strategy=take take.buy=100 cancel.on.start=on");
-    log_in("S1", 1);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    respond(ouch_response(m, 'Q', 2, 13));
-    be_idle();
-    seen_bytes = fake.connections[orders].sent_bytes;
-    pass(2 * OUCH_QUIET_NS);
-    assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
-    assert_true(is_logged(&at, "order 1 is cancelled, as an earlier run has left it: buy 100 AAAA     at 100.0000"));
-    open_market();
-    pass(5 * NS_PER_MS);
-    trigger(10);
-    assert_int_equal(counter("trade.orders"), 0);
-    respond(ouch_decrement(m, 1, 100));
-    pass(5 * NS_PER_MS);
-    trigger(10);
-    assert_int_equal(counter("trade.orders"), 1);
-}
-
-TEST(program_that_starts_stopped_cancels_what_is_open_and_orders_nothing)
-{
-    uint64_t at = log_end();
-    start("strategy=take take.buy=100 stopped=on");
-    assert_true(is_logged(&at, "trade: stopped: the settings say so"));
-    log_in("S1", 1);
-    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
-    respond(ouch_response(m, 'Q', 2, 13));
-    be_idle();
-    seen_bytes = fake.connections[orders].sent_bytes;
-    pass(2 * OUCH_QUIET_NS);
-    assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
-    assert_int_equal(counter("pool.trade_stopped"), 1);
-    respond(ouch_decrement(m, 1, 100));
-    open_market();
-    trigger(10);
-    pass(200 * NS_PER_MS);
-    assert_true(has_ordered_nothing());
-    assert_null(trade_set(text_of("start")));
-    pass(2 * NS_PER_MS);
-    assert_int_equal(counter("trade.orders"), 1);
+    for (int stopped = 0; stopped <= 1; stopped++) {
+        uint64_t at = log_end();
+        start(stopped ? "strategy=take take.buy=100 stopped=on" : "strategy=take take.buy=100 cancel.on.start=on");
+        log_in("S1", 1);
+        respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
+        respond(ouch_response(m, 'Q', 2, 13));
+        be_idle();
+        seen_bytes = fake.connections[orders].sent_bytes;
+        pass(2 * OUCH_QUIET_NS);
+        assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
+        assert_true(is_logged(&at, stopped ? "trade: stopped: the settings say so"
+                                           : "order 1 is cancelled, as an earlier run has left it: buy 100 AAAA "));
+        open_market();
+        pass(5 * NS_PER_MS);
+        trigger(10);
+        assert_int_equal(counter("trade.orders"), 0);
+        respond(ouch_decrement(m, 1, 100));
+        pass(200 * NS_PER_MS);
+        assert_int_equal(counter("trade.orders"), !stopped);
+        assert_int_equal(counter("pool.trade_stopped"), stopped);
+        assert_null(trade_set(text_of("start")));
+        pass(2 * NS_PER_MS);
+        assert_int_equal(counter("trade.orders"), 1);
+    }
 }
 
 TEST(another_session_of_the_orders_ends_all_trading)
