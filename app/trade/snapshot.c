@@ -191,7 +191,6 @@ void snapshot_poll(uint64_t now_ns)
         link->wanted = false; /* the connection broke: what it brought is not whole */
     if (link->wanted && now_ns - trade.snapshot_moved_ns >= SOUP_SILENCE_NS) { /* heartbeats alone are no progress */
         snapshot_drop("no message of it has come for 15 s");
-        link->wanted = false;
         link_leave(link, "no message for 15 s", now_ns);
     }
     if (trade.heals && kept.full && !link->wanted && !mold_is_lost())

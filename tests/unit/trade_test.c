@@ -8,6 +8,7 @@
 #include "app/trade/settings.h"
 #include "app/trade/trade.h"
 #include "base/text.h"
+#include "base/trace.h"
 #include "tests/lib/program_test.h"
 #include "tests/lib/trade_messages.h"
 
@@ -175,9 +176,12 @@ static void order_is_accepted(void)
 
 TEST(tick_that_reaches_the_limit_sends_the_order_in_the_same_turn)
 {
+    const uint64_t turns = counter("trade.turns");
+    trace.cycles[TRACE_KICKED] = trace.cycles[TRACE_FRAME_SEEN] + 2000;
     trigger(10);
     assert_true(has_sent(ENTER_1, ENTER_BYTES));
     assert_int_equal(counter("trade.orders"), 1);
+    assert_true(counter("trade.turns") == turns + 1 && shown_tick_to_order.count == 1);
     pass(500 * NS_PER_MS); /* one at a time */
     assert_true(has_sent_nothing());
     respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
@@ -490,6 +494,9 @@ TEST(side_that_the_exchange_rejects_leaves_the_other_its_turn)
     assert_int_equal(ordered_side(), 0);
     pass(200 * NS_PER_MS);
     assert_int_equal(ordered_side(), 'T');
+    respond(ouch_response(m, 'J', 2, 29));
+    pass(1100 * NS_PER_MS);
+    assert_int_equal(ordered_side(), 'B');
 }
 
 /* ---- what holds orders back ---- */
@@ -1162,6 +1169,8 @@ TEST(another_session_of_the_orders_ends_all_trading)
         pass(500 * NS_PER_MS);
     }
     log_in("S2", 1);
+    respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'D'));
+    assert_int_equal(counter("trade.repeated"), 1);
     pass(300 * NS_PER_MS);
     trigger(10);
     pass(300 * NS_PER_MS);
