@@ -92,10 +92,7 @@ static struct {
     struct datagram {
         struct iovec data;
         struct sockaddr_in from;
-        union {
-            struct cmsghdr head;
-            char bytes[CMSG_SPACE(sizeof(struct in_pktinfo))];
-        } control;
+        _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(struct in_pktinfo))];
         uint8_t bytes[TRANSPORT_DATAGRAM_BYTES_MAX];
     } datagrams[UDP_BATCH];
 } batch;
@@ -144,7 +141,7 @@ static void batch_prepare(int count)
                                                      .msg_namelen = sizeof d->from,
                                                      .msg_iov = &d->data,
                                                      .msg_iovlen = 1,
-                                                     .msg_control = &d->control,
+                                                     .msg_control = d->control,
                                                      .msg_controllen = sizeof d->control };
     }
 }
