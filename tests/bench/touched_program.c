@@ -111,7 +111,7 @@ int main(int argc, char **argv)
         connection = tcp_connect(peer, OURS, asked->port, PEER_PORT, NULL, now_ns);
     strcpy((char *)text, tcp ? asked->tcp : asked->udp); /* a request of NTP goes on with zeros */
     for (long left = atol(argv[2]); left > 0; left--) {
-        for (int i = 0; i < REST_TURNS; i++) {
+        for (uint32_t i = 0; i < REST_TURNS; i++) {
             turn();
             peer_turn();
         }
@@ -120,12 +120,12 @@ int main(int argc, char **argv)
         else
             ASSERT(udp_send(&peer->ip, PEER_PORT, OURS, asked->port, text, asked->udp_bytes, now_ns));
         touched_phase(TOUCHED_REST);
-        for (int i = 0; i < REST_TURNS; i++)
+        for (uint32_t i = 0; i < REST_TURNS; i++)
             turn();
         touched_phase(TOUCHED_OFF);
         peer_turn();
         touched_phase(TOUCHED_PATH);
-        for (int i = 0; wire.sent_count == 0; i++) {
+        for (uint32_t i = 0; wire.sent_count == 0; i++) {
             ASSERT(i < TURNS_MAX);
             turn();
         }

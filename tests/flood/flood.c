@@ -187,7 +187,10 @@ static uint32_t hello_frame(uint8_t *frame, uint16_t port, bool keyed)
     struct {
         struct udp_wire udp;
         struct control_hello_wire hello;
-    } out = { .hello.header = { "PGRN", CONTROL_VERSION, CONTROL_HELLO, { 0, sizeof(struct control_hello_wire) } } };
+    } out = { .hello.header = { .version = CONTROL_VERSION,
+                                .type = CONTROL_HELLO,
+                                .bytes = { 0, sizeof(struct control_hello_wire) } } };
+    memcpy(out.hello.header.magic, "PGRN", 4);
     store_be16(&out.udp.source_port, port);
     store_be16(&out.udp.destination_port, service_settings.control_port);
     store_be16(&out.udp.bytes, sizeof out);

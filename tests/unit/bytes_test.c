@@ -30,13 +30,13 @@ TEST(vectors_follow_the_state_that_is_given)
 
 TEST(secrets_are_wiped_and_nothing_else)
 {
-    static uint8_t memory[64] = "a correct-horse, a correct-hors, \0\0\0\0\0\0\0\0 correct-horse", held[8] = "password";
+    static uint8_t memory[64] = "a correct-horse, a correct-hors, \0\0\0\0\0\0\0\0 correct-horse", held[] = "password";
     static const uint8_t expected[64] = "a \0\0\0\0\0\0\0\0\0\0\0\0\0, a correct-hors, \0\0\0\0\0\0\0\0 "
                                         "\0\0\0\0\0\0\0\0\0\0\0\0\0";
     secrets_note("correct-horse", 13);
     secrets_note("correct-horse", 13);
     secrets_note("cor", 3); /* too short */
-    secrets_hold(held, sizeof held);
+    secrets_hold(held, sizeof held - 1);
     secrets_wipe(memory, memory + 3, memory + 14); /* one byte short of its end */
     assert_int_equal(memory[2], 'c');
     secrets_wipe(memory, memory + 3, memory + sizeof memory);
