@@ -308,7 +308,7 @@ void transport_abort(int id, uint64_t now_ns)
     fake_over(id, TRANSPORT_ABORTED);
 }
 
-bool transport_udp_bind(uint16_t port) { return port && !fake.refuse_udp_bind; }
+bool transport_udp_bind(uint16_t port) { return port && !fake.refuse_udp_bind && ++fake.bind_count; }
 
 static uint32_t group_index(uint32_t group)
 {

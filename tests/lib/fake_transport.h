@@ -52,6 +52,7 @@ struct fake {
     struct fake_datagram rehearsed; /* the last that a rehearsal sent */
     uint16_t listening;             /* the port last given to transport_listen */
     bool refuse_connect, refuse_listen, refuse_udp_bind, refuse_udp, refuse_join;
+    uint32_t bind_count;                                     /* UDP ports that were bound */
     uint32_t groups[TRANSPORT_GROUP_COUNT_MAX], group_count; /* joined */
     bool linger; /* peers never close their side: transport_close is not the end */
     struct fake_datagram datagrams[FAKE_DATAGRAM_COUNT];

@@ -54,8 +54,18 @@ static void mac_of_client(uint32_t client, uint8_t mac[6])
     store_be16(mac + 4, (uint16_t)(0x100 + client));
 }
 
+static void strangers_ask(void)
+{
+    uint8_t mac[6];
+    for (uint32_t i = 0; i < 2000; i++, now_ns += S / 1000) {
+        mac_of_client(CONNECTIONS + i, mac);
+        arp_give(ARP_OPERATION_REQUEST, CLIENTS + CONNECTIONS + i, ADDRESS, mac);
+        drain();
+    }
+}
+
 /* Fills the stack with connections from neighbours that ask for our address first, as Linux does. */
-TEST(neighbour_under_each_connection_is_known)
+TEST(neighbour_under_each_connection_is_known_whoever_asks)
 {
     uint8_t mac[6];
     int id[CONNECTIONS];
@@ -72,8 +82,15 @@ TEST(neighbour_under_each_connection_is_known)
     }
     assert_int_equal(stack->ip.counters.arp_tx_drop_held_full, 0);
     assert_int_equal(stack->ip.counters.arp_table_full, 0);
-    for (uint32_t i = 0; i < CONNECTIONS; i++)
+    strangers_ask();
+    for (uint32_t i = 0; i < CONNECTIONS; i++) {
+        mac_of_client(i, mac);
+        assert_non_null(arp_known(&stack->ip, CLIENTS + i));
+        assert_memory_equal(arp_known(&stack->ip, CLIENTS + i), mac, 6);
         tcp_abort(stack, id[i], now_ns);
+    }
+    strangers_ask(); /* now the entries are anybody's */
+    assert_null(arp_known(&stack->ip, CLIENTS));
 }
 
 /* Opens connections from neighbours that know our address already, as after our restart, and answers no ARP request. */
@@ -102,35 +119,6 @@ TEST(clients_that_come_at_once_are_answered_without_arp)
     expect_sent_to(id[0], mac);
     for (uint32_t i = 0; i < CLIENT_COUNT; i++)
         tcp_abort(stack, id[i], now_ns);
-}
-
-/* Lets strangers ask while all connections have a neighbour of their own. */
-TEST(strangers_evict_no_neighbour_under_a_connection)
-{
-    uint8_t mac[6];
-    int id[CONNECTIONS];
-    for (uint32_t i = 0; i < CONNECTIONS; i++) {
-        mac_of_client(i, mac);
-        arp_give(ARP_OPERATION_REQUEST, CLIENTS + i, ADDRESS, mac);
-        id[i] = client_opens(mac, CLIENTS + i);
-    }
-    for (uint32_t i = 0; i < 2000; i++, now_ns += S / 1000) {
-        mac_of_client(CONNECTIONS + i, mac);
-        arp_give(ARP_OPERATION_REQUEST, CLIENTS + CONNECTIONS + i, ADDRESS, mac);
-        drain();
-    }
-    for (uint32_t i = 0; i < CONNECTIONS; i++) {
-        mac_of_client(i, mac);
-        assert_non_null(arp_known(&stack->ip, CLIENTS + i));
-        assert_memory_equal(arp_known(&stack->ip, CLIENTS + i), mac, 6);
-        tcp_abort(stack, id[i], now_ns);
-    }
-    for (uint32_t i = 0; i < 2000; i++, now_ns += S / 1000) { /* now the entries are anybody's */
-        mac_of_client(CONNECTIONS + i, mac);
-        arp_give(ARP_OPERATION_REQUEST, CLIENTS + CONNECTIONS + i, ADDRESS, mac);
-        drain();
-    }
-    assert_null(arp_known(&stack->ip, CLIENTS));
 }
 
 /* ---- A gateway that changes ---- */

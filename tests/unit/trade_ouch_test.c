@@ -106,7 +106,14 @@ TEST(order_is_accepted_executed_and_ends)
     opened(2, AAAA, BOOK_SELL, 30, PRICE);
     take(ouch_executed(m, 2, 30, PRICE, 902));
     assert_symbol(AAAA, 70, 0, 0);
-    assert_true(ouch_is_sure());
+    opened(3, BB, BOOK_BUY, 10, PRICE);
+    take(ouch_executed(m, 3, 10, PRICE, 903));
+    memcpy(m, "S\0\0\0\0\0\0\0\0E", 10);
+    take(10);
+    assert_true(ouch_logged_in(true) && ouch_is_sure()); /* the next day */
+    for (uint32_t symbol = AAAA; symbol <= BB; symbol++)
+        assert_int_equal((uint64_t)ouch_symbol(symbol)->cash | ouch_symbol(symbol)->fills, 0);
+    assert_symbol(BB, 10, 0, 0);
 }
 
 TEST(immediate_order_may_be_dead_on_arrival_and_its_rest_is_cancelled)
@@ -356,6 +363,7 @@ TEST(contradictions_are_counted_and_end_all_trading)
         ROW(drop_excess, ouch_decrement(m, 1, 101))
         ROW(drop_length, ouch_accepted(m, 2, 'B', 100, "AAAA", PRICE, 'L') + 1)
         ROW(drop_length, ouch_decrement(m, 1, 10) - 1)
+        ROW(drop_length, ouch_decrement(m, 1, 10) * 0 + 1)
         assert_false(ouch_is_sure());
         assert_non_null(ouch_contradiction());
         assert_symbol(AAAA, 0, 200, 0);

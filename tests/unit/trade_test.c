@@ -524,13 +524,11 @@ TEST(rejected_cancellation_is_asked_for_again_ten_times_a_second)
     pass(101 * NS_PER_MS);
     seen_bytes = fake.connections[orders].sent_bytes;
     assert_null(trade_set(text_of("stop")));
-    for (int i = 0; i < 3; i++) {
-        pass(101 * NS_PER_MS);
-        assert_true(has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12));
-        respond(ouch_response(m, 'I', 1, 13));
-        assert_true(has_sent_nothing());
-    }
-    pass(101 * NS_PER_MS);
+    int sent = 0;
+    for (int ms = 0; ms < 1000; ms++, turn(NS_PER_MS))
+        if (has_sent("\0\12UX\0\0\0\1\0\0\0\0", 12) && ++sent > 0)
+            respond(ouch_response(m, 'I', 1, 13));
+    assert_in_range(sent, 9, 11);
     seen_bytes = fake.connections[orders].sent_bytes;
     respond(ouch_decrement(m, 1, 100));
     pass(200 * NS_PER_MS);
@@ -1482,13 +1480,14 @@ static void end_snapshot(int id, const char *digits)
     assert_true(fake.connections[id].aborted_by_us);
 }
 
-TEST(malformed_end_of_a_snapshot_makes_it_load_anew)
+TEST(malformed_end_or_missing_beginning_of_a_snapshot_makes_it_load_anew)
 {
-    static const char *const ends[] = { "                   x", "00000000000000000000", "                    " };
+    static const char *const ends[] = { "                   x", "00000000000000000000", "                    ",
+                                        "                  10" };
     sequence += 3;
     feed(itch_add(m, LOCATE, 50, 'B', 10, PRICE - 9000));
     for (size_t i = 0; i < ARRAY_COUNT(ends); i++) {
-        end_snapshot(await_snapshot(), ends[i]);
+        end_snapshot(await_snapshot_at(i < 3 ? 1 : 2), ends[i]); /* the last one lacks its first message */
         assert_true(mold_is_lost());
         assert_int_equal(counter("trade.drop_snapshot"), i + 1);
     }
@@ -1497,19 +1496,6 @@ TEST(malformed_end_of_a_snapshot_makes_it_load_anew)
     end_snapshot(id, "                  10");
     assert_true(mold_is_current() && book_is_whole());
     assert_int_equal(book_top(0)->price[BOOK_BUY], PRICE - 9000);
-}
-
-TEST(snapshot_without_its_beginning_is_loaded_again)
-{
-    sequence += 3;
-    feed(itch_add(m, LOCATE, 50, 'B', 10, PRICE - 9000));
-    end_snapshot(await_snapshot_at(2), "                  10");
-    assert_true(mold_is_lost());
-    assert_int_equal(counter("trade.drop_snapshot"), 1);
-    int id = await_snapshot();
-    snapshot(id, itch_directory(m, LOCATE, "AAAA"));
-    end_snapshot(id, "                  10");
-    assert_true(mold_is_current() && book_is_whole());
 }
 
 /* The night between two days: both sessions end, and the next ones are joined without a restart. Positions stay. */
@@ -1704,8 +1690,9 @@ TEST(lines_with_one_port_are_told_apart_by_their_groups)
         int to;
         uint64_t a, b;
     } rows[] = { { GROUP_A, 1, 0 }, { GROUP_B, 1, 1 }, { GROUP_OTHER, 1, 1 } };
+    assert_int_equal(fake.bind_count, 3); /* two lines, and the rerequests */
     assert_null(start_with(GROUPS, "strategy=watch"));
-    assert_int_equal(fake.group_count, 2);
+    assert_true(fake.bind_count == 2 && fake.group_count == 2);
     assert_true(fake.groups[0] == (uint32_t)GROUP_A && fake.groups[1] == (uint32_t)GROUP_B);
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         uint32_t bytes = mold_head(packet, MOLD_TEST_SESSION, 1, 0);
