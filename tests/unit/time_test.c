@@ -107,6 +107,7 @@ TEST(a_rehearsal_sends_what_a_client_is_sent)
     fake.rehearses = true;
     while (fake.rehearsed.bytes == 0 && now_ns < 2 * NS_PER_S)
         program.turn(now_ns += REHEARSAL_SLICE_NS);
+    assert_true(rehearsal_counters.done > 0 && rehearsal_counters.refused_program == 0);
     assert_true(ask(CLIENT));
     assert_memory_equal(&fake.rehearsed, &fake.datagrams[0], sizeof fake.rehearsed);
 }

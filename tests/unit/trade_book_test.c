@@ -141,6 +141,15 @@ TEST(operational_halt_of_our_market_stops_a_symbol_until_it_is_lifted)
     assert_int_equal(take(itch_halt(m, LOCATE_A, 'Q', 'T')), -1); /* the trading state is a halt still */
     assert_false(book_top(0)->trading);
     assert_true(book_is_whole());
+    for (int begins_session = 0; begins_session <= 1; begins_session++) { /* the next one knows no halt */
+        take(itch_action(m, LOCATE_A, 'T'));
+        take(itch_halt(m, LOCATE_A, 'Q', 'H'));
+        while (!book_clear_slice(begins_session))
+            continue;
+        take(itch_directory(m, LOCATE_A, "AAAA"));
+        assert_int_equal(take(itch_halt(m, LOCATE_A, begins_session ? 'B' : 'Q', 'T')), -1);
+        assert_int_equal(take(itch_action(m, LOCATE_A, 'T')), 0);
+    }
 }
 
 TEST(contradictions_are_dropped_counted_and_make_the_book_doubtful)

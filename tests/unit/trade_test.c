@@ -780,7 +780,8 @@ TEST(acceptance_that_contradicts_its_order_cancels_it_and_stops)
 TEST(datagrams_of_another_host_than_the_lines_source_change_nothing)
 {
     for (int given = 0; given < 2; given++) {
-        start_ready(given ? "strategy=take take.buy=100 feed.a.source=10.0.2.2" : "strategy=take take.buy=100");
+        start_ready(given ? "strategy=take take.buy=100 feed.a.source=10.0.2.2"
+                          : "strategy=take take.buy=100 feed.timeout=20"); /* more than the machine's clock shows */
         uint32_t head = mold_head(packet, MOLD_TEST_SESSION, sequence, 1);
         head += mold_block(packet + head, m, itch_add(m, LOCATE, 10, 'S', 400, PRICE));
         fake_datagram(EXCHANGE + 1, 9, 5001, packet, head);
