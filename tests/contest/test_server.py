@@ -427,8 +427,7 @@ def test_a_flood_of_one_address_waits_behind_itself(count, text, at_once):
     taken, queue = [], server.judge.queue
     server.judge.queue = lambda connection, *more: (taken.append(connection.ip), queue(connection, *more))
     with contextlib.ExitStack() as stack:
-        flood = [stack.enter_context(connect_from(server, "127.0.0.7")) for _ in range(count)
-                 if not server.turn(0)]
+        flood = [stack.enter_context(connect_from(server, "127.0.0.7")) for _ in range(count) if not server.turn(0)]
         sock = stack.enter_context(connect_from(server, "127.0.0.2"))
         file = stack.enter_context(sock.makefile("rb"))
         wait_for(lambda: server.turn(0) or len(server.connections.table) == count + 1)

@@ -132,8 +132,7 @@ def windows_first(host):
 
 def old_menu(host):
     path = host.grub / "grub.cfg"
-    path.write_text("set timeout=5\n"
-                    "menuentry 'Linux' --id linux {\n\tlinux /boot/vmlinuz-6.1.0-1-amd64\n}\n")
+    path.write_text("set timeout=5\nmenuentry 'Linux' --id linux {\n\tlinux /boot/vmlinuz-6.1.0-1-amd64\n}\n")
 
 
 def on_fat(mode):
@@ -400,6 +399,8 @@ GRUB_REFUSED = {
     "full": (full("boot", 1000), "/boot is full"),
     "no multiboot2": (no_multiboot2, "holds no multiboot2.mod"),
     "default unknown": (defaults("GRUB_DEFAULT='Long ago'\n"), "the default entry 'Long ago' is not in grub.cfg"),
+    "no Linux to fall back to": (lambda host: (windows_first(host), defaults("GRUB_DEFAULT=1\nGRUB_TIMEOUT=5\n")(host)),
+                                 "the first entry 'Windows' starts no Linux by itself"),
     "default edited": (put("/etc/default/grub", "GRUB_DEFAULT=1\n"), "GRUB_DEFAULT=1 names another entry"),
     "default by an own line": (own_line(f"default={LINUX_ID}"), "a line of its own in grub.cfg or custom.cfg sets"),
     "kernel not in the menu": (newer_kernel, "vmlinuz-6.1.0-2-amd64 in /boot is not in GRUB's menu"),
@@ -668,6 +669,15 @@ def test_what_grub_loaded_counts_before_the_release(host):
     assert stops(host)                      # nothing says which of the two runs
     host.file("/proc/cmdline", "BOOT_IMAGE=/boot/vmlinuz-lts root=/dev/vda1\n")
     assert not stops(host)
+    for release, count in (("6.1.0-1-amd64", 0), ("6.1.0-2-amd64", 1)):         # an upgrade, and no reboot
+        host.file("/boot/vmlinuz-lts", bytes(0x20e) + b"\0\3" + bytes(0x2f0) + f"{release} (root@host) #1\0".encode())
+        assert len(stops(host)) == count
+    assert "come back to 6.1.0-2-amd64, the default, while 6.1.0-1-amd64 runs" in stops(host)[0]
+    assert not verdict(host, return_to="6.1.0-2-amd64").stops("grub")
+    no_grub(host)
+    (host.root / "boot/vmlinuz-6.1.0-1-amd64").unlink()
+    assert "come back to 6.1.0-2-amd64 (vmlinuz-lts)" in verdict(host).stops("kexec")[0].text
+    assert not verdict(host, return_to="lts").stops("kexec")
 
 
 def test_the_kernel_to_return_to_can_be_named(machine):
@@ -758,13 +768,7 @@ def leased(seconds):
 @pytest.mark.parametrize("where, text", [("/run/systemd/netif/leases/2", NETWORKD), ("nmcli", NMCLI),
                                          ("/var/lib/dhcp/dhclient.eth0.leases", DHCLIENT), ("dhcpcd", DHCPCD)])
 def test_a_lease_is_handed_over_with_its_server(host, where, text):
-    host.network(ROUTES, leased(3600), NEIGHBOUR)
-    address = ADDRESSES[0]["addr_info"][0]["local"]
-    text = text.format(address=address, server="10.0.2.2")
-    if where.startswith("/"):
-        host.file(where, text)
-    else:
-        host.program(where, f"cat <<'END'\n{text}END\n")
+    holds_lease(host, {where: text})
     found = verdict(host)
     assert found.handed_over["lease"] == "1800@10.0.2.2"
     assert not any("leased" in finding.text for finding in found.findings)
@@ -968,16 +972,11 @@ def test_only_words_that_are_really_added_are_printed(machine):
     assert "no crash record in memory" in said and "Add log=" not in said
 
 
-def test_a_lease_that_the_kernel_asks_for_comes_with_its_gateway(machine):
-    machine.config.write_text(machine.config.read_text() + "ip=dhcp\n")
+@pytest.mark.parametrize("word, left_out", [("ip=dhcp", "gw"), ("gw=10.0.2.3", "gwmac")])
+def test_a_lease_and_a_gateway_of_the_user_s_own_have_other_hardware_addresses(machine, word, left_out):
+    machine.config.write_text(f"{machine.config.read_text()}{word}\n")
     machine.install()
-    assert "gw" not in (machine.host.root / "boot/peregrine/settings").read_text()
-
-
-def test_a_gateway_of_the_user_s_own_does_not_get_another_s_hardware_address(machine):
-    machine.config.write_text(machine.config.read_text() + "gw=10.0.2.3\n")
-    machine.install()
-    assert "gwmac" not in (machine.host.root / "boot/peregrine/settings").read_text()
+    assert left_out not in (machine.host.root / "boot/peregrine/settings").read_text()
 
 
 def test_a_lease_goes_with_linux_s_address_alone(machine):

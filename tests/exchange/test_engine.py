@@ -58,8 +58,7 @@ def test_a_replacement_that_is_marketable_is_a_deletion_and_an_order():
     purchase, sale = market.enter("B", 100, 990), market.enter("S", 100, 1000)
     market.news()
     market.engine.replace(purchase, market.engine.make_order(market.book, b"B", 1000, 150))
-    assert market.news() == [("D", purchase.reference), ("E", sale.reference, 100, 1),
-                             ("A", 3, "B", 50, "ACME", 1000)]
+    assert market.news() == [("D", purchase.reference), ("E", sale.reference, 100, 1), ("A", 3, "B", 50, "ACME", 1000)]
 
 
 def test_the_opening_cross_is_at_the_price_of_the_most_shares():

@@ -152,8 +152,7 @@ def test_64_cpus_start():
 
 
 def test_more_cpus_than_there_are_are_counted():
-    assert workers("cpus=64", 2) == ["workers: 63 wanted, CPUs besides the first: 1",
-                                     "worker 1: APIC id 1 is up"]
+    assert workers("cpus=64", 2) == ["workers: 63 wanted, CPUs besides the first: 1", "worker 1: APIC id 1 is up"]
 
 
 def test_scalar_setting_keeps_newer_instructions_off():

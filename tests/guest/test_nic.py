@@ -18,8 +18,7 @@ COUNTER_NAMES = ("rx_frames", "tx_frames", "rx_kicks", "tx_kicks", "rx_rekicks",
 SEED = int(os.environ.get("SEED", "20220220"), 0)
 
 ROOT_PORT = ["-device", "pcie-root-port,id=rp,chassis=1"]
-SWITCH = ROOT_PORT + ["-device", "x3130-upstream,id=us,bus=rp",
-                      "-device", "xio3130-downstream,id=ds,bus=us,chassis=2"]
+SWITCH = ROOT_PORT + ["-device", "x3130-upstream,id=us,bus=rp", "-device", "xio3130-downstream,id=ds,bus=us,chassis=2"]
 EXPANDER = ["-device", "pxb-pcie,id=expander,bus_nr=40", "-device", "pcie-root-port,id=rp,bus=expander,chassis=3"]
 
 # name: machine, device, other options, a regular expression for the driver's report. A legacy device chooses the sizes

@@ -235,8 +235,7 @@ def test_a_program_that_cannot_be_written_is_one_line(tmp_path):
 def test_a_program_that_finds_no_room_can_be_made_again(tmp_path):
     maker = copy_of_the_maker(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    done = subprocess.run([maker, "shout"], capture_output=True, text=True, timeout=60,
-                          **full_disk(100, CLEAN))
+    done = subprocess.run([maker, "shout"], capture_output=True, text=True, timeout=60, **full_disk(100, CLEAN))
     assert (done.returncode, done.stderr) == (1, f"tools/new-program: {tmp_path}/app/shout/program.c: File too large\n")
     assert sorted(tmp_path.rglob("*")) == before
     assert subprocess.run([maker, "shout"], capture_output=True, text=True, timeout=60, env=CLEAN).returncode == 0

@@ -145,7 +145,13 @@ def _default(facts, verdict, default, accept_changes):
             "boot another entry than the default",
             f"Run {facts.text('grub-tools').strip()}-editenv {facts.text('grub-directory')}/grubenv unset boot_counter")
     linux = [e for e in default.entries if e.kind == "menuentry"]
-    if linux and linux[0] is not default.entry and (first := restricted(facts, linux[0])):
+    first = default.entries[0] if default.entries else default.entry
+    if first is not default.entry and not default.blscfg and not KERNEL_NAME.search(first.kernel):
+        verdict.stop(
+            f"the first entry {first.title!r} starts no Linux by itself, and GRUB goes there if it cannot load the "
+            f"kernel", "Let the entries of Linux come first (the numbers of the scripts in /etc/grub.d); then run "
+            f"{make_menu(facts)}")
+    elif first is not default.entry and (first := restricted(facts, first)):
         verdict.stop(
             f"GRUB asks for a password before it starts {first.title!r}, to which it goes if it cannot load the kernel",
             "Add --unrestricted to the menu entries of Linux (CLASS= in /etc/grub.d/10_linux); then run "

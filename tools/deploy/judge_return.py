@@ -158,8 +158,9 @@ def _kernel_to_return_to(facts, verdict, entry, kernels, return_to):
     names. `return_to`: its release or its file's name."""
     loaded = re.search(r"(?:^|\s)BOOT_IMAGE=(\S+)", facts.text("cmdline"))     # set by GRUB's `linux`
     running = {f"vmlinuz-{facts.text('kernel')}", *([loaded[1].rpartition("/")[2]] if loaded else ())}
-    release = entry.kernel.removeprefix("vmlinuz-")
-    if return_to and return_to not in (entry.kernel, release):
+    running -= _replaced(facts)
+    release = _releases(facts).get(entry.kernel) or entry.kernel.removeprefix("vmlinuz-")
+    if return_to and return_to not in (entry.kernel, entry.kernel.removeprefix("vmlinuz-"), release):
         verdict.stop(f"the machine would come back to {release}, the default, not to {return_to}",
                      "Make that the default (grub-set-default, or GRUB_DEFAULT and update-grub), or name the default")
     elif return_to or len(kernels) < 2 and (entry.kernel in running or not loaded):
@@ -174,6 +175,17 @@ def _kernel_to_return_to(facts, verdict, entry, kernels, return_to):
                      f"Reboot into it and check again, or, if you know that it boots, say --return-to {release}")
 
 
+def _releases(facts):
+    """Returns {file name: release} of kernels in /boot, by their own headers. An upgrade puts another kernel under a
+    name without a release (vmlinuz-lts, vmlinuz-linux)."""
+    return dict(line.split(" ") for line in facts.lines("kernel-releases") if line.count(" ") == 1)
+
+
+def _replaced(facts):
+    """Returns the names of kernels that are certainly not the running one."""
+    return {name for name, release in _releases(facts).items() if release != facts.text("kernel")}
+
+
 def _unknown_kernel(facts, verdict, why, kernels, return_to):
     """Judges a return to a kernel that no menu names: with several of them, the user must know that it boots."""
     kernels = [kernel for kernel in kernels if "rescue" not in kernel]
@@ -184,6 +196,12 @@ def _unknown_kernel(facts, verdict, why, kernels, return_to):
     elif len(kernels) > 1:
         verdict.stop(f"several kernels are installed, and {why}: that it boots here has not been seen",
                      "Remove the others, or, if you know which one it is and that it boots, say --return-to KERNEL")
+    elif {*kernels} & _replaced(facts) and (facts.text("efi-loader") or "BOOT_IMAGE=" in facts.text("cmdline")):
+        # Without a loader the host starts Linux, perhaps from a file of its own.
+        release = _releases(facts)[kernels[0]]
+        verdict.stop(f"the machine would come back to {release} ({kernels[0]}), while {facts.text('kernel')} runs: "
+                     f"that it boots here has not been seen",
+                     f"Reboot into it and check again, or, if you know that it boots, say --return-to {kernels[0]}")
 
 
 def restricted(facts, entry):

@@ -15,9 +15,11 @@ fact() {
     shift
     text=$("$@" 2>/dev/null)
     printf '#fact %s %s\n' "$name" $?
-    [ -z "$text" ] || indent <<END
-$text
-END
+    # Bash before 5.1 needs room in /tmp for a here-document, so there is none. Empty lines are left out.
+    set -f; IFS='
+'
+    [ -z "$text" ] || printf ' %s\n' $text
+    unset IFS; set +f
 }
 file() {
     if [ -r "$ROOT$2" ]; then
@@ -166,6 +168,17 @@ bls_entries() {
 fact bls-entries bls_entries
 kernels() { cd "$ROOT/boot" && ls -d vmlinuz* ; }
 fact kernels kernels
+# Prints NAME and RELEASE of each kernel whose name does not say that it is the running one (Linux,
+# Documentation/arch/x86/boot.rst, kernel_version).
+kernel_releases() {
+    running=vmlinuz-$(uname -r)
+    for f in "$ROOT"/boot/vmlinuz*; do
+        [ -f "$f" ] && [ "${f##*/}" != "$running" ] && at=$(od -An -tu2 -j526 -N2 "$f") || continue
+        text=$(dd if="$f" bs=1 skip=$((at + 512)) count=64)
+        case $text in [0-9]*' '*) printf '%s %s\n' "${f##*/}" "${text%% *}" ;; esac
+    done
+}
+fact kernel-releases kernel_releases
 free_kib() { df -Pk "$ROOT$1" | sed -n '2p' | { read -r a b c free e; echo "$free"; }; }
 fact boot-free-kib free_kib /boot
 mount_of() { df -Pk "$ROOT/boot" | sed -n '2p' | { read -r device rest; echo "$device"; }; }
