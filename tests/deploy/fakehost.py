@@ -318,5 +318,6 @@ case " $* " in *" -G "*) echo hostname 127.0.0.1; exit 0 ;; esac
 while :; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done
 shift
 export ROOT="$directory/root" PATH="$directory/bin"
+printf 'Welcome from .bashrc, %s' $$
 exec sh -c "$*"
 """

@@ -110,8 +110,7 @@ def test_both_reasons_are_given_if_the_kernel_is_loaded_by_neither(machine):
 @pytest.mark.parametrize("damage", ["cat", "mkdir"])
 def test_a_run_that_takes_no_more_is_noticed(machine, damage):
     real = (machine.host.bin / damage).resolve()
-    machine.host.program(damage, {"cat": f'{real} "$@"; [ $# != 0 ] || echo more\n',
-                                  "mkdir": "exit 1\n"}[damage])
+    machine.host.program(damage, {"cat": f'{real} "$@"; [ $# != 0 ] || echo more\n', "mkdir": "exit 1\n"}[damage])
     machine.flown_image.write_bytes(bytes(0x202) + b"HdrS" + bytes(200000))
     done = fly(machine)
     assert done.returncode == 3 and "/run" in done.stderr and "stays in Linux" in done.stderr

@@ -6,8 +6,9 @@ rest of standard input is its data. So secrets never stand in an argument that `
 Script and settings are lines, with \\1 in place of each end of a line: `read` takes one line and no byte more (POSIX.1,
 "read"). `head -c` of BusyBox reads on in blocks, and swallows what follows. The image comes last, up to the end.
 
-A script has done its work if it ended with status 0. The loader then prints `done` and a word of this run, as the last
-line. A host that says nothing has done nothing."""
+The loader prints `begin` and a word of this run: what came before is a greeting of the user's shell. A script has done
+its work if it ended with status 0. The loader then prints `done` and that word, as the last line. A host that says
+nothing has done nothing."""
 import dataclasses
 import pathlib
 import secrets
@@ -26,7 +27,7 @@ LINE_BYTES_MAX = 2000                       # the part of a line of it that is s
 EXIT_NO_SUDO, EXIT_SUDO_ASKS, EXIT_SSH = 77, 78, 255
 
 # No newline and no `!`, so that csh and fish as login shells take it as well.
-LOADER = ('IFS= read -r S && S=$(printf %s "$S" | tr "\\001" "\\012") || exit 1; D=$1; shift; '
+LOADER = ('IFS= read -r S && S=$(printf %s "$S" | tr "\\001" "\\012") || exit 1; D=$1; shift; echo "begin $D"; '
           f'if test "$(id -u)" = 0; then R=; else command -v sudo >/dev/null || exit {EXIT_NO_SUDO}; '
           f'sudo -n true 2>/dev/null </dev/null || exit {EXIT_SUDO_ASKS}; R="sudo -n"; fi; '
           '$R sh -c "$S" peregrine "$@" && echo "done $D"')
@@ -76,7 +77,7 @@ class Host:
         if watch.too_much:
             raise RemoteError(f"{self.name}: {watch.too_much}, and was cut off", process.returncode)
         status = process.returncode
-        output, end, rest = output.rpartition(f"done {done}\n".encode())
+        output, end, rest = output.rpartition(f"begin {done}\n".encode())[2].rpartition(f"done {done}\n".encode())
         if status == 0 and end and not rest:
             return output
         if status == 0:
@@ -108,9 +109,9 @@ class Host:
 
     def answers(self, connect_seconds=5):
         """Returns the id of HOST's present boot of Linux, or None if ssh does not answer."""
-        text = _ask(self.command("sh -c 'cat ${ROOT-}/proc/sys/kernel/random/boot_id'",
+        text = _ask(self.command("sh -c 'echo; cat ${ROOT-}/proc/sys/kernel/random/boot_id'",
                                  connect_seconds=connect_seconds), connect_seconds + 25)
-        return text and text.strip() or None
+        return (text or "").strip().rpartition("\n")[2] or None       # after a greeting
 
     def address(self):
         """Returns the host that ssh connects to: the name for which an alias of the user's ssh configuration
