@@ -91,6 +91,14 @@ sweep() {
 # ---- GRUB's settings and environment
 setting() ( set +u; . "$defaults"; for f in "$ROOT"/etc/default/grub.d/*.cfg; do [ ! -e "$f" ] || . "$f"; done
             eval "printf '%s\n' \"\$$1\"" )
+# Prints a file of settings with GRUB_DEFAULT=saved, as install writes it.
+with_saved() {
+    sed 's/^\([[:blank:]]*\)GRUB_DEFAULT=.*/\1GRUB_DEFAULT=saved/' "$1" || return 1
+    grep -q '^[[:blank:]]*GRUB_DEFAULT=' "$1" || {
+        [ -z "$(tail -c 1 "$1")" ] || echo
+        echo GRUB_DEFAULT=saved
+    }
+}
 # The environment without what arms one boot, and without empty variables, which are as good as absent.
 lasting() { [ ! -s "$1" ] || "$prefix-editenv" "$1" list | grep -v -e '^next_entry=' -e '=$'; }
 

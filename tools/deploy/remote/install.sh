@@ -35,13 +35,18 @@ uuid=$("$prefix-probe" --target=fs_uuid "$ROOT/boot") && relative=$("$prefix-mkr
 [ -z "$("$prefix-probe" --target=abstraction "$ROOT/boot")" ] ||
     fail "/boot lies on LVM, RAID or encryption; nothing was changed"
 
+# Copies that are left when somebody has taken the entry out by hand show another menu and another default than now.
+is_outdated() {
+    [ ! -e "$entry" ] && [ "$(setting GRUB_DEFAULT)" != saved ] && ! grep -q -e '--id peregrine' "$grub/grub.cfg" &&
+        ! { cmp -s "$defaults" "$before/default-grub" && cmp -s "$grub/grub.cfg" "$before/grub.cfg"; }
+}
 copy_before() {
-    [ ! -d "$before" ] || { say "  kept from the first time"; return 0; }
+    [ ! -d "$before" ] || is_outdated || { say "  kept from the first time"; return 0; }
     mkdir -p "$home" && rm -rf "$before.new" && mkdir "$before.new" &&
         copy "$defaults" "$before.new/default-grub" &&
         copy "$grub/grub.cfg" "$before.new/grub.cfg" || return 1
     [ ! -e "$environment" ] || copy "$environment" "$before.new/grubenv" || return 1
-    settle "$home" && point && mv "$before.new" "$before" && settle "$home"
+    settle "$home" && point && rm -rf "$before" && mv "$before.new" "$before" && settle "$home"
 }
 is_private() {  # FAT keeps no modes: there chmod succeeds and changes nothing
     case $(stat -c %a "$1") in *00) return 0 ;; esac
@@ -61,11 +66,7 @@ keep_default() {
     ! "$prefix-editenv" "$environment" list | grep -q '^next_entry=' || with_environment unset next_entry
 }
 set_saved() {
-    sed 's/^\([[:blank:]]*\)GRUB_DEFAULT=.*/\1GRUB_DEFAULT=saved/' "$defaults" > "$work/defaults" || return 1
-    grep -q '^[[:blank:]]*GRUB_DEFAULT=saved$' "$work/defaults" || {
-        [ -z "$(tail -c 1 "$work/defaults")" ] || echo >> "$work/defaults"
-        printf 'GRUB_DEFAULT=saved\n' >> "$work/defaults"
-    }
+    with_saved "$defaults" > "$work/defaults" || return 1
     replace "$defaults" < "$work/defaults" && [ "$(setting GRUB_DEFAULT)" = saved ]
 }
 write_entry() {
@@ -124,7 +125,10 @@ update() {
         rm -f "$made"
         say "  already so"
     else
-        printf 'grub.cfg %s\ndefault-grub %s\n' "$(hash_of "$made")" "$(hash_of "$defaults")" > "$work/installed" &&
+        # If others have made the menu since the copies were taken, uninstall must not put the old one back.
+        now=$(hash_of "$grub/grub.cfg") new=$(hash_of "$made")
+        [ "$now" = "$(hash_of "$before/grub.cfg")" ] || [ "$now" = "$(installed grub.cfg)" ] || new=of-others
+        printf 'grub.cfg %s\ndefault-grub %s\n' "$new" "$(hash_of "$defaults")" > "$work/installed" &&
             replace "$home/installed" < "$work/installed" &&
             replace "$grub/grub.cfg" < "$made" && rm -f "$made"
     fi

@@ -22,8 +22,7 @@ restore_defaults() {
     [ -e "$before/default-grub" ] || { say "  no copy: left as it is"; return 0; }
     now=$(hash_of "$defaults") was=$(hash_of "$before/default-grub")
     if [ "$now" = "$was" ]; then say "  already so"; return 0; fi
-    if [ "$now" = "$(installed default-grub)" ] ||
-        [ "$now" = "$(sed_saved < "$before/default-grub" | sha256sum | cut -d' ' -f1)" ]; then
+    if [ "$now" = "$(with_saved "$before/default-grub" | sha256sum | cut -d' ' -f1)" ]; then
         restore "$defaults" "$before/default-grub"
         return
     fi
@@ -35,7 +34,6 @@ restore_defaults() {
     } > "$home/defaults.new" &&
         replace "$defaults" < "$home/defaults.new" && rm -f "$home/defaults.new"
 }
-sed_saved() { sed 's/^\([[:blank:]]*\)GRUB_DEFAULT=.*/\1GRUB_DEFAULT=saved/'; }
 restore_menu() {
     now=$(hash_of "$grub/grub.cfg")
     if [ "$now" = "$(hash_of "$before/grub.cfg")" ]; then say "  already so"; return 0; fi
@@ -47,6 +45,11 @@ restore_menu() {
     generate || return 1
     ! grep -q -e '--id peregrine' "$made" && grep -q '^[[:blank:]]*menuentry ' "$made" ||
         { rm -f "$made"; say "  the new grub.cfg is not what it should be"; return 1; }
+    [ "$(linux_part "$made")" = "$(linux_part "$grub/grub.cfg")" ] || {
+        rm -f "$made"
+        say "  grub-mkconfig would change how Linux itself is booted. Run update-grub, and uninstall again"
+        return 1
+    }
     replace "$grub/grub.cfg" < "$made" && rm -f "$made"
 }
 restore_environment() {
@@ -58,6 +61,11 @@ restore_environment() {
         return
     fi
     was=$(lasting "$before/grubenv") now=$(lasting "$environment")
+    # With `saved` in the settings before, install has changed nothing here.
+    if [ "$was" != "$now" ] && [ "$(setting GRUB_DEFAULT)" = saved ]; then
+        say "  changed by others since; left as it is"
+        return 0
+    fi
     saved=$(printf '%s\n' "$was" | sed -n 's/^saved_entry=//p')
     others() { printf '%s\n' "$1" | grep -v '^saved_entry='; }
     if [ "$(others "$was")" = "$(others "$now")" ]; then
