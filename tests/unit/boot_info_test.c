@@ -244,37 +244,30 @@ TEST(pvh_start_info_is_taken)
     assert_false(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
 }
 
-TEST(pvh_parts_out_of_reach_count_as_cut)
+TEST(pvh_parts_out_of_reach_and_modules_that_are_too_long_count_as_cut)
 {
-    pvh_typical();
-    modules[0].paddr = UINT64_MAX - 3;
-    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
-    assert_true(boot.module_cut);
-    pvh_typical();
-    modules[0].size = UINT64_MAX;
-    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
-    assert_true(boot.module_cut);
-    pvh_typical();
+    static char text[BOOT_MODULE_BYTES_MAX];
+    const struct {
+        uint64_t at, bytes;
+        bool cut;
+    } rows[] = { { UINT64_MAX - 3, 9, true },
+                 { (uintptr_t)text, UINT64_MAX, true },
+                 { (uintptr_t)text, sizeof text, true },
+                 { (uintptr_t)text, sizeof text - 1, false },
+                 { 0, 0, false } };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        pvh_typical();
+        modules[0] = (struct hvm_modlist_entry){ rows[i].at, rows[i].bytes, 0, 0 };
+        assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
+        assert_int_equal(boot.module_cut, rows[i].cut);
+        assert_true(rows[i].cut || boot.module_count == 2);
+    }
     start.modlist_paddr = 0;
     start.memmap_paddr = UINT64_MAX - 8;
     start.cmdline_paddr = UINT64_MAX;
     assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
-    assert_true(boot.module_cut);
-    assert_true(boot.command_line_cut);
+    assert_true(boot.module_cut && boot.command_line_cut);
     assert_int_equal(boot.region_count, 0);
-}
-
-TEST(pvh_module_that_is_too_long_is_marked)
-{
-    static char text[BOOT_MODULE_BYTES_MAX];
-    memset(text, 'y', sizeof text);
-    pvh_typical();
-    modules[0] = (struct hvm_modlist_entry){ (uintptr_t)text, sizeof text, 0, 0 };
-    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
-    assert_true(boot.module_cut);
-    modules[0].size--;
-    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
-    assert_false(boot.module_cut);
 }
 
 /* Takes an empty settings file. GRUB reports it at address 0. */
@@ -283,11 +276,6 @@ TEST(empty_module_is_no_cut_one)
     static const uint32_t at_0[3];
     assert_true(parse_tag(MULTIBOOT2_INFO_MODULE, at_0, sizeof at_0));
     assert_int_equal(boot.module_count, 1);
-    assert_false(boot.module_cut);
-    pvh_typical();
-    modules[0] = (struct hvm_modlist_entry){ 0 };
-    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
-    assert_int_equal(boot.module_count, 2);
     assert_false(boot.module_cut);
 }
 

@@ -1,5 +1,6 @@
 /* app/time/program.c over a transport that the test plays. */
 #include "app/time/server.h"
+#include "base/slowest.h"
 #include "tests/lib/program_test.h"
 
 enum { CLIENT = 0xc0000201, ADDRESSES = 8192 }; /* the address of rehearsals, and more than are remembered */
@@ -81,15 +82,23 @@ TEST(peer_is_asked)
     assert_true(counter("ntp.peer.requests") > 0 && counter("clock.delay_ns") == 0);
 }
 
-/* RFC 5905 §7.3: log2 of a second, rounded up. */
+/* RFC 5905 §7.3: log2 of a second, rounded up. Each reading takes a microsecond, and so does each stage of a reply. */
 TEST(precision_is_the_time_of_a_reading)
 {
+    struct slow_way ways[SLOWEST_COUNT];
     struct program_machine ticking = machine;
     ticking.now_ns = clock_that_ticks;
     start("");
     assert_null(program.init(&ticking, now_ns));
+    slowest_clear();
+    fake_datagram(CLIENT, TRANSPORT_REHEARSAL_PEER_PORT, NTP_PORT, "short", 5);
+    program.turn(now_ns);
+    assert_int_equal(slowest_list(ways, now_ns), 0);
     assert_true(ask(CLIENT));
     assert_int_equal((int8_t)fake.datagrams[0].data[3], -19);
+    assert_true(slowest_list(ways, now_ns) == 1 && ways[0].total_ns == 3000);
+    for (int i = 0; i < SLOWEST_STAGE_COUNT; i++)
+        assert_int_equal(ways[0].stage_ns[i], 1000);
 }
 
 TEST(what_the_network_refuses_is_reported)
