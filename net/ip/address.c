@@ -118,6 +118,7 @@ static void link_came(struct net_ip *ip, uint64_t now_ns)
 {
     struct net_address *a = &ip->address;
     ASSERT(ip->device->link_up);
+    memcpy(a->dhcp.mac, ip->device->mac, sizeof a->dhcp.mac); /* the card may be another one */
     arp_renew(ip, now_ns);
     if (!a->from_dhcp) {
         if (!ip->interface.up)

@@ -233,8 +233,9 @@ static void link_poll(uint64_t now_ns)
         return;
     log_line("net: link %s", device->link_up ? "up" : "down");
     interface_set_link(device->link_up);
+    memcpy(dhcp.mac, device->mac, sizeof dhcp.mac); /* the card may be another one */
     if (groups_joined())
-        groups_filter_set(); /* the card may be another one */
+        groups_filter_set();
     ASSERT(device->link_up == (bool)netif_is_link_up(&interface));
     if (!device->link_up)
         return;

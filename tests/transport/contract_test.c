@@ -1017,13 +1017,18 @@ TEST_CONNECTED(frames_of_other_vlans_are_not_taken)
 
 BEFORE_ALL()
 {
-    netdev_memory_init(&wire, our_mac, true); /* with checksum offload, which the device completes */
+    netdev_memory_init(&wire, peer_mac, true); /* with checksum offload, which the device completes */
     wire.pool.rx_stays = !transport_alters_frames();
     struct transport_config config = {
         .device = &wire.device, .address = OURS, .mask = 0xffffff00, .gateway = PEER, .secret = { 1, 2, 3 }
     };
+    config.lease_seconds = 1000000;
+    config.lease_server = PEER;
     memcpy(config.gateway_mac, peer_mac, sizeof peer_mac);
+    wire.device.link_up = false; /* the first of two cards has no cable */
     assert_true(transport_init(&config, now_ns));
+    memcpy(wire.device.mac, our_mac, sizeof our_mac);
+    wire.device.link_up = true;
     drain();
     assert_true(transport_network()->up);
 }
@@ -1047,4 +1052,16 @@ TEST(a_closed_connection_keeps_its_place_until_it_is_aborted)
         expect_closed(TRANSPORT_ABORTED);
         expect_nothing();
     }
+}
+
+/* Renews the lease that the settings hand over: by the card that has the network, which was not the first one. */
+TEST(lease_is_renewed_by_the_card_in_use)
+{
+    uint8_t frame[1514];
+    now_ns = transport_network()->lease_ends_ns / 2;
+    transport_idle(now_ns);
+    do
+        assert_int_not_equal(netdev_memory_take(&wire, frame), 0);
+    while (load_be16(frame + 36) != 67);
+    assert_memory_equal(frame + 42 + 28, our_mac, sizeof our_mac);
 }
