@@ -232,6 +232,9 @@ static void link_poll(uint64_t now_ns)
     if (device->link_up == (bool)netif_is_link_up(&interface))
         return;
     log_line("net: link %s", device->link_up ? "up" : "down");
+    const struct dhcp_lease *lease = by_dhcp() ? dhcp_lease(&dhcp) : NULL;
+    if (device->link_up && lease != NULL && network.address != 0 && now_ns >= lease->ends_ns)
+        lease_drop(); /* lwIP would announce the address, which may be another host's now */
     interface_set_link(device->link_up);
     memcpy(dhcp.mac, device->mac, sizeof dhcp.mac); /* the card may be another one */
     if (groups_joined())
@@ -241,7 +244,7 @@ static void link_poll(uint64_t now_ns)
         return;
     if (!by_dhcp())
         network_configure(config.address, config.mask, config.gateway, 0);
-    else if (dhcp_lease(&dhcp) == NULL)
+    else if (lease == NULL)
         dhcp_start(&dhcp, device->mac, config.dhcp_identity, hooks_key(), now_ns);
 }
 

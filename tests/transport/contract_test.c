@@ -1054,8 +1054,9 @@ TEST(a_closed_connection_keeps_its_place_until_it_is_aborted)
     }
 }
 
-/* Renews the lease that the settings hand over: by the card that has the network, which was not the first one. */
-TEST(lease_is_renewed_by_the_card_in_use)
+/* Renews the lease that the settings hand over: by the card that has the network, which was not the first one. Then the
+ * lease ends without a link. The address may be another host's when the link comes back. */
+TEST(lease_is_of_the_card_in_use_and_is_not_announced_after_its_end)
 {
     uint8_t frame[1514];
     now_ns = transport_network()->lease_ends_ns / 2;
@@ -1064,4 +1065,13 @@ TEST(lease_is_renewed_by_the_card_in_use)
         assert_int_not_equal(netdev_memory_take(&wire, frame), 0);
     while (load_be16(frame + 36) != 67);
     assert_memory_equal(frame + 42 + 28, our_mac, sizeof our_mac);
+
+    wire.device.link_up = false;
+    drain();
+    now_ns = transport_network()->lease_ends_ns;
+    wire.device.link_up = true;
+    transport_idle(now_ns);
+    while (netdev_memory_take(&wire, frame) != 0)
+        assert_int_not_equal(load_be16(frame + 12), ETHERNET_TYPE_ARP);
+    assert_false(transport_network()->up);
 }

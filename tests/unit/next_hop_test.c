@@ -263,17 +263,3 @@ TEST_AFTER(begin_with_dhcp, connection_follows_the_mtu_of_a_new_lease)
     assert_int_equal(longest_packet_of(id, TEXT_BYTES), MTU_BYTES);
     tcp_abort(stack, id, now_ns);
 }
-
-/* Lets a lease end while the link is down: the address may be another host's when the link comes back. */
-TEST_AFTER(begin_with_dhcp, address_of_an_ended_lease_is_not_announced)
-{
-    lease_get();
-    device.device.link_up = false;
-    net_idle(stack, now_ns);
-    now_ns += 2 * LEASE_SECONDS * S;
-    device.device.link_up = true;
-    drain();
-    net_idle(stack, now_ns);
-    assert_false(take(ETHERNET_TYPE_ARP));
-    assert_false(stack->ip.interface.up);
-}
