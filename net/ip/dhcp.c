@@ -410,17 +410,14 @@ size_t dhcp_output(struct dhcp *dhcp, uint8_t message[DHCP_OUTPUT_BYTES_MAX], ui
 
 /* ---- Messages in ---- */
 
-/* Appends a piece of the routes. Returns false if they are more than fit. */
+/* Appends a piece of the routes, as far as it fits: none that follows can then stand in the place of the rest. Returns
+ * false if they are more than fit. */
 static bool routes_take(struct reply *reply, const uint8_t *field, size_t from, size_t to)
 {
-    size_t kept = reply->routes_bytes;
-    for (size_t i = from; i < to; i++) {
-        if (kept >= ROUTES_BYTES_MAX)
-            return false;
-        reply->routes[kept++] = field[i];
-    }
-    reply->routes_bytes = kept;
-    return true;
+    size_t i = from;
+    for (; i < to && reply->routes_bytes < ROUTES_BYTES_MAX; i++)
+        reply->routes[reply->routes_bytes++] = field[i];
+    return i == to;
 }
 
 /* Returns an option's number; 0: not said, or not whole. */
