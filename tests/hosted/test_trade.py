@@ -122,9 +122,9 @@ def check(exchange, status, gg_port):
 
 
 def words_of(feed, exchange_port, status, gg_port, host="127.0.0.1"):
-    return [f"feed.a=0.0.0.0:{feed}", f"orders={host}:{exchange_port}", "user=USER", "passwd=PW", "symbols=AAAA,BB",
-            "strategy=take", "take.buy=100", f"http.port={status}", f"control.port={gg_port}", f"key={KEY}",
-            "deadline=120"]
+    return [f"feed.a=0.0.0.0:{feed}", f"orders={host}:{exchange_port}", "user=USER", "passwd=PW",
+            "symbols=AAAA,BB," + ",".join(f"S{i}" for i in range(62)), "strategy=take", "take.buy=100",
+            f"http.port={status}", f"control.port={gg_port}", f"key={KEY}", "deadline=120"]
 
 
 def test_order_leaves_is_executed_and_the_open_one_is_cancelled_before_the_end():
