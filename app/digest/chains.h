@@ -22,7 +22,7 @@ struct chain {
 
 /* Forgets all chains, and calls `ended` from now on with each that ends; adds one; takes one out that has not ended. At
  * most CHAIN_COUNT_MAX at once. */
-enum { CHAIN_COUNT_MAX = 256 };
+enum { CHAIN_COUNT_MAX = 264 };
 void digest_chains_clear(void (*ended)(struct chain *chain));
 void digest_chains_add(struct chain *chain);
 void digest_chains_remove(struct chain *chain);

@@ -1,5 +1,6 @@
 #include "app/digest/server.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "app/digest/capacity.h"
@@ -25,6 +26,9 @@ enum {
     EXPIRE_NS = 100 * NS_PER_MS,
     BLOCKED_NS = NS_PER_MS, /* after this time a response is offered to the transport again */
 };
+
+static_assert((int)PLACE_COUNT <= (int)CHAIN_COUNT_MAX,
+              "each may have one: a refused client that stays gives up its place");
 
 #define OLD_NS (5 * NS_PER_S) /* a request has had its share of a full machine */
 

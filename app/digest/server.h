@@ -8,7 +8,7 @@
 
 enum {
     SERVER_CONNECTION_COUNT = 256,
-    SERVER_REFUSAL_COUNT = 8, /* beside these: connections that get a refusal alone */
+    SERVER_REFUSAL_COUNT = 8, /* beside these, for refusals; one that stays gives up its place */
 };
 
 /* Listens. Returns false if the port cannot be had. */

@@ -211,8 +211,11 @@ TEST(a_body_that_ends_early_is_refused)
 TEST(a_chunked_body_above_the_limit_is_refused)
 {
     digest_settings.body_max = 5;
-    ask(opened(), "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n");
-    assert_non_null(strstr(answer(0), "413 "));
+    assert_non_null(
+        strstr(ask(opened(), "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabcde"), "200 OK"));
+    const int id = opened();
+    ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n");
+    assert_non_null(strstr(answer(id), "413 "));
 }
 
 TEST(a_head_without_end_is_refused)
@@ -486,19 +489,17 @@ TEST(an_address_with_one_place_fewer_takes_none)
 /* Refuses clients that then stay. A client that has its refusal gives up its place; at last there is none. */
 TEST(a_refused_client_that_stays_gives_up_its_place)
 {
-    fake.many = fake.linger = true;
-    for (int i = 0; i < SERVER_CONNECTION_COUNT; i++)
-        opened_from(GREEDY);
+    take_all_places(false);
     int refused = opened_from(GREEDY);
     assert_non_null(strstr(answer(opened_from(GREEDY)), "503 "));
     fake.connections[refused].acked_bytes = fake.connections[refused].sent_bytes;
     const int served = opened_from(GREEDY);
     assert_non_null(strstr(ask_shortly(served), "200 OK"));
-    fake_text(served, "POST "); /* is not idle */
-    turn();
+    fake_text(served, "POST /sha256?rounds=1000000 HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx");
     assert_int_equal(counter("digest.dropped_spare"), 1);
     for (int places = SERVER_REFUSAL_COUNT - 2; places > 0; places--)
         assert_non_null(strstr(answer(opened_from(GREEDY)), "503 "));
+    assert_int_equal(digest_chains_count(), SERVER_CONNECTION_COUNT + 1);
     refused = opened_from(GREEDY);
     assert_true(fake.connections[refused].aborted_by_us && answer(refused)[0] == '\0');
     assert_non_null(strstr(ask_shortly(opened_from(MODEST)), "200 OK")); /* the claim frees a place at once */
@@ -518,11 +519,13 @@ TEST(two_addresses_come_to_equal_shares)
     assert_int_equal(fake.connections[asks].address, GREEDY);
 }
 
-/* Takes all places, each for another address: by clients that have been answered and stay, or by long chains. */
+/* Takes all places, each for another address: by clients that never ask, that have been answered and stay, or that have
+ * long chains. */
 TEST(equal_addresses_do_not_shut_out_a_newcomer)
 {
-    enum { FIRST = 0x0b000000 };
-    for (int with_chains = 0; with_chains < 2; with_chains++) {
+    enum { FIRST = 0x0b000000, SILENT = 0, ANSWERED, CHAIN };
+    static const int tenths[] = { 5, 10, 50 }; /* for so long each has its place */
+    for (int kind = SILENT; kind <= CHAIN; kind++) {
         fake_reset();
         stats_clear();
         assert_true(digest_server_init(PORT));
@@ -531,23 +534,24 @@ TEST(equal_addresses_do_not_shut_out_a_newcomer)
         int ids[SERVER_CONNECTION_COUNT];
         for (uint32_t i = 0; i < SERVER_CONNECTION_COUNT; i++) {
             ids[i] = opened_from(FIRST + i);
-            if (with_chains)
+            if (kind == CHAIN)
                 fake_text(ids[i], "POST /sha256?rounds=100000000 HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx");
-            else
+            else if (kind == ANSWERED)
                 assert_non_null(strstr(ask_shortly(ids[i]), "200 OK"));
             fake.connections[ids[i]].acked_bytes = fake.connections[ids[i]].sent_bytes;
             one_turn();
         }
-        assert_non_null(strstr(ask_shortly(opened_from(MODEST)), "503 ")); /* each has a second */
-        now_ns += 100 * NS_PER_S;                                          /* the machine stands still */
-        assert_non_null(strstr(ask_shortly(opened_from(MODEST + 2)), "503 "));
-        for (int i = 0; i < (with_chains ? 50 : 10); i++, now_ns += 100 * NS_PER_MS)
-            one_turn();
+        now_ns += 100 * NS_PER_S; /* the machine stands still */
+        for (int i = 0; i < tenths[kind]; i++, now_ns += 100 * NS_PER_MS)
+            if (i == 0 || i == tenths[kind] - 2)
+                assert_non_null(strstr(ask_shortly(opened_from(MODEST + 2 + (uint32_t)i)), "503 "));
+            else
+                one_turn();
         const int newcomer = opened_from(MODEST + 1);
         assert_non_null(strstr(ask_shortly(newcomer), "200 OK"));
         assert_true(fake.connections[ids[0]].aborted_by_us); /* the oldest */
-        assert_int_equal(counter(with_chains ? "digest.dropped_old" : "digest.dropped_idle"), 1);
-        if (!with_chains)
+        assert_int_equal(counter(kind == CHAIN ? "digest.dropped_old" : "digest.dropped_idle"), 1);
+        if (kind != CHAIN)
             continue;
         fake_text(newcomer, "POST "); /* is not idle */
         one_turn();
