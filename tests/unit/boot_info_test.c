@@ -77,6 +77,7 @@ TEST(multiboot2_tags_are_taken)
     mbi_typical();
     assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
     assert_string_equal(boot.command_line, "feed=1.2.3.4:5 n=6");
+    assert_true(boot.texts[0].at != NULL && boot.texts[0].bytes == strlen(boot.command_line)); /* to be wiped */
     assert_string_equal(boot.loader, "GRUB 2.06");
     assert_int_equal(boot.region_count, 2);
     assert_int_equal(boot.regions[1].base, 0x100000);
@@ -102,8 +103,8 @@ TEST(multiboot2_module_is_taken)
     uint32_t ends[3] = { (uint32_t)(uintptr_t)low, (uint32_t)(uintptr_t)low + 9, 0 }; /* the name follows */
     assert_true(parse_tag(MULTIBOOT2_INFO_MODULE, ends, sizeof ends));
     assert_string_equal(boot.module, "n=6 m=3,4");
-    assert_int_equal(boot.module_count, 1);
-    assert_false(boot.module_cut);
+    assert_true(boot.texts[1].at == low && boot.texts[1].bytes == 9);
+    assert_true(boot.module_count == 1 && !boot.module_cut);
     ends[1] = ends[0] - 1;
     assert_true(parse_tag(MULTIBOOT2_INFO_MODULE, ends, sizeof ends));
     assert_int_equal(boot.module_count, 0);
@@ -318,6 +319,7 @@ TEST(linux_boot_params_are_taken)
     assert_string_equal(boot.loader, "GRUB");
     assert_string_equal(boot.command_line, "m=3");
     assert_string_equal(boot.module, "n=6\n");
+    assert_true(!strcmp(boot.texts[0].at, "m=3") && !strcmp(boot.texts[1].at, "n=6\n"));
     assert_int_equal(boot.region_count, 2);
     assert_int_equal(boot.regions[0].base, 0x100000);
     assert_int_equal(boot.regions[1].bytes, 0x40000);

@@ -467,6 +467,9 @@ TEST(gg_is_answered_three_times_and_then_obeyed)
     assert_int_equal(fake.datagram_count, 1 + 3 * parts);
     assert_int_equal(control_counters.sent, 1 + 3 * parts);
     reply_text(1 + 2 * parts, 2);
+    hello();
+    deliver_command(1); /* nobody is obeyed any more */
+    assert_int_equal(control_counters.drop_busy, 1);
 }
 
 TEST(gg_is_obeyed_even_if_its_answer_cannot_be_sent)
@@ -539,7 +542,8 @@ TEST(a_challenge_is_good_for_ten_seconds)
     deliver(command, 96);
     assert_int_equal(control_counters.drop_stale, 1);
     now -= MS;
-    deliver(command, 96);
+    for (int i = 0; i < 2; i++) /* for one command, to the last millisecond */
+        deliver(command, 96);
     assert_int_equal(control_counters.commands_status, 1);
     now -= 10001 * MS; /* a time before the challenge was made */
     deliver(command, 96);
