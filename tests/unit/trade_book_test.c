@@ -218,6 +218,7 @@ TEST(full_tables_drop_and_are_cleared_in_slices)
 
 TEST(side_holds_its_levels_and_no_more)
 {
+    uint8_t order[ITCH_ADD_BYTES], deletion[ITCH_DELETE_BYTES];
     book_init(names, 2, BOOK_LEVEL_COUNT_MAX + 10, UINT64_C(0x8c5f3a91d27e640b));
     take(itch_directory(m, LOCATE_A, "AAAA"));
     for (uint32_t i = 0; i < BOOK_LEVEL_COUNT_MAX; i++)
@@ -227,6 +228,12 @@ TEST(side_holds_its_levels_and_no_more)
     assert_int_equal(book_counters.drop_levels_full, 1);
     assert_top(0, 0, PRICE, 1);
     assert_int_equal(book_doubts(), BIT(0)); /* the other symbol goes on */
+    assert_false(book_rehearsal(0, order, deletion));
+    take(itch_reduce(m, ITCH_DELETE, LOCATE_A, 5, 0));
+    assert_true(book_rehearsal(0, order, deletion));
+    for (uint64_t i = 0; i < 11; i++)
+        add(90000 + i, 'B', 1, PRICE - 5);
+    assert_false(book_rehearsal(0, order, deletion)); /* no place is left for its order */
 }
 
 /* The other symbol's orders go meanwhile, which moves orders to slots that were looked at. */

@@ -177,6 +177,8 @@ static void order_is_accepted(void)
 TEST(tick_that_reaches_the_limit_sends_the_order_in_the_same_turn)
 {
     const uint64_t turns = counter("trade.turns");
+    assert_int_equal(fake.connections[orders].prepared_bytes, SOUP_HEAD_BYTES + OUCH_ENTER_FIXED_BYTES);
+    assert_memory_equal(fake.connections[orders].message, "\0\60UO\0\0\0\1", 8);
     trace.cycles[TRACE_KICKED] = trace.cycles[TRACE_FRAME_SEEN] + 2000;
     trigger(10);
     assert_true(has_sent(ENTER_1, ENTER_BYTES));
@@ -191,13 +193,6 @@ TEST(tick_that_reaches_the_limit_sends_the_order_in_the_same_turn)
     assert_int_equal(fake.connections[orders].sent_bytes - seen_bytes, ENTER_BYTES);
     assert_int_equal(counter("market.AAAA.long"), 100);
     assert_int_equal(counter("market.AAAA.open_buy"), 100);
-}
-
-TEST(order_is_prepared_before_it_is_known)
-{
-    const struct fake_connection *c = &fake.connections[orders];
-    assert_int_equal(c->prepared_bytes, SOUP_HEAD_BYTES + OUCH_ENTER_FIXED_BYTES);
-    assert_memory_equal(c->message, "\0\60UO\0\0\0\1", 8);
 }
 
 TEST(rehearsals_send_their_own_order_and_change_nothing)
@@ -483,6 +478,9 @@ TEST(side_that_risk_refuses_leaves_the_other_its_turn)
     pass(200 * NS_PER_MS);
     assert_int_equal(ordered_side(), 'T');
     assert_true(counter("risk.refused_collar") > 0);
+    start_trading("strategy=join risk.short=on risk.open=1", 1);
+    pass(200 * NS_PER_MS);
+    assert_true(counter("trade.orders") == 1 && counter("risk.refused_open") > 0);
 }
 
 TEST(side_that_the_exchange_rejects_leaves_the_other_its_turn)
@@ -1602,6 +1600,7 @@ TEST(open_orders_are_cancelled_before_the_program_ends)
     for (int i = 0; i < 25 && verdict == PROGRAM_ON; i++) /* nobody answers: a second is enough */
         pass(NS_PER_S);
     assert_int_equal(verdict, PROGRAM_DEADLINE);
+    assert_true(is_logged(&at, "trade: leaving with 1 open orders"));
     assert_true(is_logged(&at, "trade: order 1 stays open: buy 100 AAAA     at 100.0000"));
 }
 
@@ -1710,11 +1709,6 @@ TEST(lines_with_one_port_are_told_apart_by_their_groups)
         assert_int_equal(mold_counters.datagrams_a, 1);
         assert_int_equal(mold_counters.datagrams_b, line);
     }
-}
-
-TEST(a_group_that_cannot_be_joined_is_refused)
-{
-    assert_null(start_with(GROUPS, "strategy=watch"));
     fake.refuse_join = true;
     assert_string_equal(program.init(&machine, now_ns), "feed.a=, feed.b=: this group cannot be joined");
 }
