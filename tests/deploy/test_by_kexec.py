@@ -253,9 +253,7 @@ def with_grub(tmp_path):
 
 
 @pytest.mark.parametrize("words, code, said", [
-    (["fly"], 0, "by GRUB\n"),
-    (["fly", "--kexec"], 0, "by kexec\n"),
-    (["fly", "--by", "kexec"], 0, "by kexec\n"),
+    (["fly"], 0, "by GRUB\n"), (["fly", "--kexec"], 0, "by kexec\n"), (["fly", "--by", "kexec"], 0, "by kexec\n"),
     (["fly", "--by", "grub"], 0, "by GRUB\n"),
     (["fly", "--config", "CONFIG"], 0, "by GRUB\n"),
 ])

@@ -31,8 +31,7 @@ def wait_for_the_end(game):
 def test_a_plain_player_finds_everything(front, tmp_path):
     (tmp_path / "round").write_text(ROUND_TEXT)
     words = ["--round", tmp_path / "round", "--begin", "player", "--bursts", "50", "--burst", "5-30", "--interval",
-             "0.02",
-             "--rate", "20", "--start", "wait"]
+             "0.02", "--rate", "20", "--start", "wait"]
     with Game("127.0.0.1", words) as game:
         if front:
             with foreign.FRONTS[front]("127.0.0.1", game.ports, str(tmp_path)) as server:

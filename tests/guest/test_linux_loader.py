@@ -30,12 +30,9 @@ def loader(directory, kernel_at, params_at=LOW_PARAMS, enter_64=0, hole=(0x10000
 
 
 PLACES = {          # KERNEL_AT, PARAMS_AT
-    "overlaps-from-below": (0xfe0000, LOW_PARAMS),
-    "where-the-image-goes": (0x1000000, LOW_PARAMS),
-    "in-the-bss": (0x1200000, LOW_PARAMS),
-    "behind-the-image": (0x4000000, LOW_PARAMS),
-    "params-where-the-image-goes": (0x4000000, 0x1001000),
-    "params-in-the-bss": (0x1200000, 0x1800000),
+    "overlaps-from-below": (0xfe0000, LOW_PARAMS), "where-the-image-goes": (0x1000000, LOW_PARAMS),
+    "in-the-bss": (0x1200000, LOW_PARAMS), "behind-the-image": (0x4000000, LOW_PARAMS),
+    "params-where-the-image-goes": (0x4000000, 0x1001000), "params-in-the-bss": (0x1200000, 0x1800000),
 }
 
 

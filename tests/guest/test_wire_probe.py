@@ -19,10 +19,8 @@ ROWS = {
     "legacy-plain": ("player", "own", "legacy", ",mrg_rxbuf=off,event_idx=off,csum=off,guest_csum=off"),
     "modern-without-event-index": ("echo", "own", "modern", ",event_idx=off"),
     "modern-without-mergeable-buffers": ("echo", "own", "modern", ",mrg_rxbuf=off"),
-    "modern-lwip": ("player", "lwip", "modern", ""),
-    "modern-time": ("time", "own", "modern", ""),
-    "modern-digest": ("digest", "own", "modern", ""),
-    "modern-trade": ("trade", "own", "modern", ""),
+    "modern-lwip": ("player", "lwip", "modern", ""), "modern-time": ("time", "own", "modern", ""),
+    "modern-digest": ("digest", "own", "modern", ""), "modern-trade": ("trade", "own", "modern", ""),
 }
 SHOTS = 20
 

@@ -122,9 +122,7 @@ def assert_perfect(result, stats, log):
     ("onsite", ["--body", "chunked", "--start", "wait"]),
     ("qualification", ["--body", "raw", "--start", "wait", "--split"]),
     ("online", ["--body", "chunked", "--start", "push", "--split"]),
-    (SMALL, ["--body", "chunked", "--start", "wait", "--split"]),
-    (TINY, []),
-    (WIDE, ["--rate", "6"]),
+    (SMALL, ["--body", "chunked", "--start", "wait", "--split"]), (TINY, []), (WIDE, ["--rate", "6"]),
 ], ids=["online-raw-push", "onsite-chunked-wait", "qualification-raw-wait-split", "online-chunked-push-split",
         "small-chunked-split", "tiny", "wide"])
 def test_every_answer_of_a_game_is_found_and_submitted_once(tmp_path, round_text, server):

@@ -26,9 +26,7 @@ def add(reference, side, shares, price):
 
 
 OPENING = [
-    itch(b"R", LOCATE, STOCK + bytes(20)),
-    itch(b"H", LOCATE, STOCK + b"T" + bytes(5)),
-    itch(b"S", 0, b"Q"),
+    itch(b"R", LOCATE, STOCK + bytes(20)), itch(b"H", LOCATE, STOCK + b"T" + bytes(5)), itch(b"S", 0, b"Q"),
     itch(b"P", LOCATE, struct.pack(">QcI8sIQ", 0, b"B", 100, STOCK, PRICE, 1)),
 ]
 
