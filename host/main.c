@@ -25,7 +25,7 @@
 #include "host/workers.h"
 #include "kernel/settings.h"
 
-enum { EXIT_SETTINGS = 2, EXIT_NETWORK_LOST = 3, EXIT_SERVER_LOST = 4, FILE_BYTES_MAX = 64 * 1024 };
+enum { EXIT_OUTPUT = 1, EXIT_SETTINGS = 2, EXIT_NETWORK_LOST = 3, EXIT_SERVER_LOST = 4, FILE_BYTES_MAX = 64 * 1024 };
 
 static const char usage_head[] =
     "[--file FILE]... [KEY=VALUE]...\n"
@@ -43,7 +43,8 @@ static const char usage_tail[] =
     "are not used. The log goes to standard error, the statistics to standard output at the end.\n"
     "\n"
     "Ends by SIGINT, SIGTERM, tools/gg, a time-out, or of itself. Exit code: 2 settings; 3 the network was lost\n"
-    "(net.timeout=); 4 the server was (server.timeout=); 0 each other end.\n";
+    "(net.timeout=); 4 the server was (server.timeout=); 1 the output found no place, as on a full disk; 0 each other\n"
+    "end.\n";
 
 static struct settings settings;
 static bool ports_wanted; /* --ports */
@@ -61,6 +62,15 @@ static int refuse(const char *message)
     ASSERT(message[0] != '\0');
     fprintf(stderr, "%s: %s\n", program_invocation_short_name, message);
     return EXIT_SETTINGS;
+}
+
+/* Returns the exit status: output that is lost is a failure, unless its reader has enough, as `head`. */
+static int ended(int status)
+{
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)
+        return status;
+    fprintf(stderr, "%s: standard output: %s\n", program_invocation_short_name, strerror(errno));
+    return status != 0 ? status : EXIT_OUTPUT;
 }
 
 static void add_file(const char *path)
@@ -144,7 +154,7 @@ int main(int argc, char **argv)
     static char statistics[STATS_TEXT_BYTES_MAX];
     service_settings_begin(&settings, program.name, program.settings, &machine_settings_table);
     if (print_help(argc, argv))
-        return fflush(stdout) != 0 || ferror(stdout);
+        return ended(0);
     if (!read_settings(argc, argv))
         return refuse(settings.error);
 
@@ -177,7 +187,7 @@ int main(int argc, char **argv)
     stats_check();
     if (ports_wanted) {
         sockets_print_ports();
-        return 0;
+        return ended(0);
     }
 
     enum program_verdict verdict = run();
@@ -191,5 +201,7 @@ int main(int argc, char **argv)
     } else {
         statistics_print();
     }
-    return verdict == PROGRAM_NETWORK_LOST ? EXIT_NETWORK_LOST : verdict == PROGRAM_SERVER_LOST ? EXIT_SERVER_LOST : 0;
+    return ended(verdict == PROGRAM_NETWORK_LOST  ? EXIT_NETWORK_LOST
+                 : verdict == PROGRAM_SERVER_LOST ? EXIT_SERVER_LOST
+                                                  : 0);
 }

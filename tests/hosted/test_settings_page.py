@@ -5,6 +5,7 @@ import pytest
 
 from tests.lib.paths import BUILD, ROOT
 from workshop.make import settings_page
+from workshop.vm import ports
 
 PROGRAM = BUILD / "host/peregrine-linux"
 
@@ -34,11 +35,16 @@ def test_help_names_every_key():
     assert "`" not in text and "](" not in text and "the control channel (control.md)" in " ".join(text.split())
 
 
-def test_help_that_cannot_be_written_is_a_failure():
-    """The pages are of different lengths: a failed write shows at the end or before."""
-    for name in ("peregrine", "echo"):
+def test_output_that_finds_no_place_is_a_failure():
+    """The pages of help are of different lengths: a failed write shows at the end or before."""
+    run = f"port={ports.free_port()} deadline=0.1 wait=sleep".split()
+    for name, *words in ["peregrine", "--help"], ["echo", "--help"], ["echo", "--ports"], ["echo", *run]:
         with open("/dev/full", "w", encoding="ascii") as full:
-            assert subprocess.run([BUILD / f"host/{name}-linux", "--help"], stdout=full, timeout=20).returncode == 1
+            done = subprocess.run([BUILD / f"host/{name}-linux", *words], stdout=full, stderr=-1, text=True, timeout=20)
+        assert done.returncode == 1 and done.stderr.endswith("linux: standard output: No space left on device\n"), words
+    lines = subprocess.run(f"{BUILD}/host/echo-linux {' '.join(run)} | :; echo $PIPESTATUS", shell=True,
+                           executable="bash", stdout=-1, text=True, timeout=20).stdout
+    assert lines == "0\n", "a reader that has enough is no failure"
 
 
 GAME = "feed=10.0.2.2:1 submit=10.0.2.2:2 user=a passwd=b n=9 m=11"
