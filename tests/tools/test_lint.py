@@ -1,4 +1,5 @@
 """tools/lint: each rule finds its fault, and accepts correct text."""
+import pathlib
 import subprocess
 
 import pytest
@@ -56,6 +57,8 @@ def test_comments_of_other_languages_are_read():
 def test_a_tree_without_git_has_the_same_files():
     assert files.unpacked(()) == files.tracked()
     assert files.unpacked(("docs", "VERSION")) == files.tracked("docs", "VERSION")
+    made = [".git/config", "build/a.o", "me.conf", "crash-0a1b"]            # me.conf is README's
+    assert list(map(files.is_made, map(pathlib.Path, [*made, "docs/example.conf"]))) == [True] * 4 + [False]
 
 
 @pytest.mark.parametrize("subject", [
@@ -114,8 +117,8 @@ def test_the_exit_status_is_0_without_findings_and_2_for_an_unknown_name():
     program = files.ROOT / "tools/lint"
     good = subprocess.run([program, "words", "lines", "tools/workshop/lints"], capture_output=True, text=True)
     assert (good.returncode, good.stdout) == (0, "")
-    bad = subprocess.run([program, "no_such_thing"], capture_output=True, text=True)
-    assert bad.returncode == 2 and "no_such_thing" in bad.stderr
+    bad = subprocess.run([program, "no_such_thing"], capture_output=True, text=True, cwd="/")
+    assert bad.returncode == 2 and "'no_such_thing' is neither" in bad.stderr
 
 
 def telegrams(source):

@@ -10,6 +10,7 @@ BINARY = (".bin", ".raw", ".crash", ".seed")
 
 # These are no sources: those of .gitignore, and of git itself.
 MADE = (".git", "build", "__pycache__", ".pytest_cache", ".hypothesis")
+MADE_AT_ROOT = ("*.conf", "crash-*")
 
 
 def has_history():
@@ -17,12 +18,17 @@ def has_history():
     return (ROOT / ".git").exists()
 
 
+def is_made(name):
+    """Returns true for the path of a file that the owner of the tree, a build or a test has made."""
+    return bool(set(MADE) & set(name.parts)) or (len(name.parts) == 1 and any(map(name.match, MADE_AT_ROOT)))
+
+
 def unpacked(paths):
     """Returns the files below the paths without asking git."""
     starts = [ROOT / path for path in paths or (".",)]
     found = [file for start in starts for file in (start, *start.rglob("*")) if file.is_file()]
     names = {file.relative_to(ROOT) for file in found}
-    return sorted(str(name) for name in names if not set(MADE) & set(name.parts))
+    return sorted(str(name) for name in names if not is_made(name))
 
 
 def tracked(*paths):
