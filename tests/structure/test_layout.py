@@ -194,6 +194,11 @@ def test_objects_of_app_ask_for_net_and_kernel_base_alone():
     assert not foreign, f"objects of app/ ask for {sorted(foreign)}"
 
 
+def test_contributing_names_the_c_library_of_a_kernel():
+    said = re.search(r"The C library of a kernel is ([^.]*), no more\.", (ROOT / "CONTRIBUTING.md").read_text())
+    assert set(re.findall(r"`(\w+)`", said[1])) == platform() - PLATFORM - {"__popcountdi2"}     # gcc's own
+
+
 def circle(arrows):
     """Returns a circle of a graph {node: set of nodes} as a list of nodes, or None."""
     done, way = set(), []
