@@ -275,6 +275,7 @@ def test_multicast_reaches_a_member(lines):
     (["sell"], "exchange: 'sell' is no command"),
     (["serve", "--line-a", "localhost"], "'localhost' is not IP:PORT"),
     (["serve", "--orders", "1.2.3.4:99999"], "'1.2.3.4:99999' is not IP:PORT"),
+    (["serve", "--interface", "eth0"], "'eth0' is no IP"),
     (["serve", "--symbols", "ACME,acme"], "'acme' is no symbol"),
     (["serve", "--symbols", "ACME,ACME"], "'ACME' stands there twice"),
     (["serve", "--account", "TRADERS:x"], "'TRADERS:...' is not USER:PASSWORD"),

@@ -171,6 +171,14 @@ def test_the_reason_is_said_if_nothing_is_answered():
     assert done.returncode == 1 and "The last error: Connection refused." in done.stdout, done.stdout
 
 
+def test_a_load_that_is_not_built_is_named_with_its_make(monkeypatch):
+    monkeypatch.setattr(bench_command, "LOAD", ROOT / "build/none")
+    options = argparse.Namespace(protocol="udp", payload="x", to=("127.0.0.1", 9), connections=1, rate=0, warmup=0,
+                                 duration=1, answer_bytes=None)
+    with pytest.raises(ValueError, match=f"`make -C {ROOT} build/none`"):
+        bench_command.measure(options)
+
+
 def test_a_text_of_any_letters_is_sent_as_it_stands():
     for word, request in (("caf\u00e9", b"caf\xc3\xa9"), ("\udcff", b"\xff"), (r"\x00\\", b"\0\\")):
         options = argparse.Namespace(protocol="udp", payload=word)

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 
-from command_line import BUILD, INSTALLED
+from command_line import BUILD, INSTALLED, ROOT
 
 HERE = pathlib.Path(__file__).resolve().parent
 LOAD = HERE.parent / "images/host/load" if INSTALLED else BUILD / "host/tools/deploy/load"
@@ -79,7 +79,7 @@ def measure(options):
     try:
         process = subprocess.Popen([LOAD, *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except FileNotFoundError:
-        raise ValueError(f"{LOAD} is not there; build it with `make {os.path.relpath(LOAD)}`") from None
+        raise ValueError(f"{LOAD} is not there; build it with `make -C {ROOT} {LOAD.relative_to(ROOT)}`") from None
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)      # the load ends, and says what there was until then
     try:
         output, _ = process.communicate(request)

@@ -31,6 +31,13 @@ def address_of(text):
     raise argparse.ArgumentTypeError(f"'{text}' is not IP:PORT, as in 127.0.0.1:26400")
 
 
+def ip_of(text):
+    try:
+        return str(ipaddress.IPv4Address(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no IP, as in 127.0.0.1") from None
+
+
 def symbols_of(text):
     symbols = text.split(",")
     for symbol in symbols:

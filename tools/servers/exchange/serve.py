@@ -19,7 +19,7 @@ import time
 from command_line import say
 from servers.exchange import itch, journal
 from servers.exchange.arguments import (PROGRAM, account_of, add_flow, address_of, bounded, checked_flow,
-                                        command_parser, complain, session_of)
+                                        command_parser, complain, ip_of, session_of)
 from servers.exchange.board import Board
 from servers.exchange.market import Exchange
 from servers.exchange.server import Server, Sparse
@@ -39,8 +39,7 @@ def make_parser():
             help=f"{text} (default 127.0.0.1:{PORTS[name]})")
     add("--board", type=address_of, metavar="IP:PORT", help="where the live page is served (default: nowhere)")
     add("--note", default="", metavar="TEXT", help="a sentence for the foot of the page")
-    add("--interface", type=lambda text: address_of(f"{text}:0")[0], metavar="IP",
-        help="the own address from which multicast goes out")
+    add("--interface", type=ip_of, metavar="IP", help="the own address from which multicast goes out")
     add("--account", type=account_of, action="append", metavar="USER:PASSWORD",
         help=f"who may log in; may be repeated (default {':'.join(DEFAULT_ACCOUNT)})")
     add_flow(add)

@@ -7,6 +7,9 @@ PROGRAMS := $(sort $(patsubst app/%/program.c,%,$(wildcard app/*/program.c)))
 # tests/unit/NAME_test.c. Make and the compiler look there after this tree.
 OUTSIDE :=
 ifneq ($(findstring /,$(PROGRAM)),)
+ifneq ($(words $(PROGRAM)),1)
+$(error PROGRAM=$(PROGRAM): make does not build in a folder whose path has a blank)
+endif
 PROGRAM_FOLDER := $(abspath $(PROGRAM))
 ifeq ($(wildcard $(PROGRAM_FOLDER)/program.c),)
 $(error PROGRAM=$(PROGRAM): there is no $(PROGRAM_FOLDER)/program.c)
