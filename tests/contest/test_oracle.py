@@ -76,12 +76,18 @@ def test_round_words_are_understood():
                                      "3, 7 and 11")
 
 
-@pytest.mark.parametrize("text, quoted", [("n=6 m=82x", "82x"), ("n=0 m=3", "n=0"), ("n=3 q=4", "q=4"),
-                                          ("n=3", "no m="),
-                                          ("m=3", "n="), ("n=3 m=0", "'0'"), ("n=3 m=3,,4", "''"),
-                                          ("n=3 m=7 m=9", "m=9"), ("n=1² m=3", "n=1"), ("n=3 m=3²", "3²"),
-                                          ("n=3 m=3^999999999", "3^999999999"), ("n=3 m=2^4000*3^4000", "bits"),
-                                          ("n=3 m=" + 5000 * "9", "positive")])
+@pytest.mark.parametrize("text, quoted", [
+    ("n=6 m=82x", "82x"), ("n=0 m=3", "n=0"), ("n=3 q=4", "q=4"), ("n=3", "no m="), ("m=3", "n="), ("n=3 m=0", "'0'"),
+    ("n=3 m=3,,4", "''"), ("n=3 m=7 m=9", "m=9"), ("n=1² m=3", "n=1"), ("n=3 m=3²", "3²"),
+    ("n=3 m=3^999999999", "3^999999999"), ("n=3 m=2^4000*3^4000", "bits"), ("n=3 m=" + 5000 * "9", "positive")])
 def test_bad_round_words_are_quoted(text, quoted):
     with pytest.raises(rounds.RoundError, match=re.escape(quoted)):
         rounds.parse_round(text)
+
+
+def test_a_file_of_a_round_is_text_in_utf_8(tmp_path):
+    (tmp_path / "round").write_bytes("n=6 m=823 # Prüfung".encode())
+    assert rounds.load_round(str(tmp_path / "round")).known == (823,)
+    (tmp_path / "round").write_bytes(b"n=6 m=823 # \xff")
+    with pytest.raises(rounds.RoundError, match="round: no text in UTF-8"):
+        rounds.load_round(str(tmp_path / "round"))

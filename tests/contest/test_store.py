@@ -793,6 +793,7 @@ def test_the_plan_is_printed_and_users_are_added(path, tmp_path):
     assert tool("init", other).returncode == 0 and "users     anybody" in tool("plan", other).stdout
     assert "it has no users" in tool("plan", other, "--users", more).stderr
     assert "no such store" in tool("plan", tmp_path / "none").stderr
+    assert f"{tmp_path}: is no file" in tool("plan", tmp_path).stderr
 
 
 def test_a_replay_knows_no_later_time_than_the_last_row(made):

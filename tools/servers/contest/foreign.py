@@ -5,7 +5,7 @@ import re
 import socket
 import threading
 
-from command_line import printable
+from command_line import printable, words_of
 from servers.contest.rounds import CONSTANT_BITS_MAX, N_MAX
 
 BOARD_BYTES_MAX = 1 << 20       # ten times the longest board of our own
@@ -21,7 +21,7 @@ class ForeignError(Exception):
 
 def line_of(said):
     """Returns the beginning of a text, or of what an error says, in one line for a terminal."""
-    text = str(said)[:300] or type(said).__name__
+    text = words_of(said)[:300] or type(said).__name__
     return printable(text).replace("\n", r"\n")
 
 

@@ -106,8 +106,10 @@ def load_round(name):
     if name in ROUNDS:
         return ROUNDS[name]
     try:
-        with open(name, encoding="ascii") as file:
+        with open(name, encoding="utf-8") as file:
             return parse_round(file.read(), name)
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise RoundError(f"{name}: no text in UTF-8") from error
+    except OSError as error:
         raise RoundError(f"'{name}': neither one of {', '.join(ROUNDS)} "
-                         f"nor a readable file ({getattr(error, 'strerror', error)})") from error
+                         f"nor a readable file ({error.strerror})") from error

@@ -117,7 +117,9 @@ def create(path, plan):
 def connect(path, whole=False, timeout_s=10):
     """Opens a store; `whole`: after a check of all its pages. `timeout_s`: the longest wait for another's lock."""
     if not pathlib.Path(path).is_file():
-        raise StoreError(f"{path}: no such store; `contest init {path}` makes one")
+        is_other = pathlib.Path(path).exists()
+        raise StoreError(f"{path}: is no file" if is_other else
+                         f"{path}: no such store; `contest init {path}` makes one")
     check_access(path, os.R_OK, "read")
     try:
         connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
