@@ -1,6 +1,7 @@
 """Judges what a HOST boots after a run of the kernel, by either way. It must be Linux, without a person's help, and a
 Linux that was seen to boot there."""
 import dataclasses
+import fnmatch
 import re
 
 from . import facts as f
@@ -33,7 +34,8 @@ def judge(facts, verdict, return_to):
     if not boots_by_grub(facts):
         verdict.say("default", "what the machine boots by itself")
         with verdict.only(KEXEC):
-            _unknown_kernel(facts, verdict, "it is not known which one boots by default", kernels, return_to)
+            if return_to or not _systemd_boot(facts, verdict):
+                _unknown_kernel(facts, verdict, "it is not known which one boots by default", kernels, return_to)
         return None
     default = grub_default(facts)
     entry = default.entry
@@ -173,6 +175,21 @@ def _kernel_to_return_to(facts, verdict, entry, kernels, return_to):
         verdict.stop(f"{several}the machine would come back to {release}, the default, while {facts.text('kernel')} "
                      f"runs: that the default boots here has not been seen",
                      f"Reboot into it and check again, or, if you know that it boots, say --return-to {release}")
+
+
+def _systemd_boot(facts, verdict):
+    """Checks that the default of systemd-boot is the entry that it has booted. Returns false if that is not known."""
+    entries = {re.sub(r"\+\d+(-\d+)?$", "", entry.id): entry.kernel for entry in f.bls_entries(facts)}
+    selected = facts.text("efi-selected").removesuffix(".conf")
+    if selected not in entries or not facts.text("efi-loader").startswith("systemd-boot"):
+        return False
+    wanted = (facts.lines("loader-default") or ["*"])[0].strip().removesuffix(".conf")
+    default = selected if wanted == "@saved" else (fnmatch.filter(entries, wanted) or list(entries))[0]
+    if default != selected or entries[selected] in _replaced(facts):
+        verdict.stop(f"the machine would come back to {default}, the default of systemd-boot, while {selected} with "
+                     f"{facts.text('kernel')} runs: that the default boots here has not been seen",
+                     "Reboot into it and check again, or, if you know that it boots, say --return-to KERNEL")
+    return True
 
 
 def _releases(facts):

@@ -70,12 +70,14 @@ if [ -d "$variables" ]; then
     efi_text() { tr -d '\000-\037' < "$variables/$1-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"; }
     fact efi-loader efi_text LoaderInfo
     fact efi-one-shot efi_text LoaderEntryOneShot
-    loader_timeout() {
-        efi_text LoaderConfigTimeout
+    fact efi-selected efi_text LoaderEntrySelected
+    loader_word() {
+        ! efi_text "$2" || echo
         cat "$ROOT"/boot/loader/loader.conf "$ROOT"/efi/loader/loader.conf "$ROOT"/boot/efi/loader/loader.conf |
-            sed -n 's/^[[:blank:]]*timeout[[:blank:]]*//p'
+            sed -n "s/^[[:blank:]]*$1[[:blank:]]*//p"
     }
-    fact loader-timeout loader_timeout
+    fact loader-timeout loader_word timeout LoaderConfigTimeout
+    fact loader-default loader_word default LoaderEntryDefault
     # A GRUB in a directory of the ESP reads this first: its whole menu, or a stub that leads to the menu in /boot.
     esp_menus() {
         for f in "$ROOT"/boot/efi/EFI/*/grub.cfg "$ROOT"/efi/EFI/*/grub.cfg; do
@@ -158,11 +160,12 @@ if [ -n "$grub" ] && [ -n "$mkconfig" ]; then
     fact xfs xfs_info "$ROOT/boot"
     fact grub-mode stat -L -c %a "$ROOT$grub/grub.cfg"
 fi
-# Entries by the Boot Loader Specification, in files of their own: blscfg of GRUB reads them.
+# Entries by the Boot Loader Specification, in files of their own: blscfg of GRUB and systemd-boot read them.
 bls_entries() {
-    for f in "$ROOT"/boot/loader/entries/*.conf; do
+    folder=$ROOT$(first /boot/loader/entries /efi/loader/entries /boot/efi/loader/entries)
+    for f in "$folder"/*.conf; do
         [ ! -e "$f" ] || { f=${f##*/}; printf 'entry %s\n' "${f%.conf}"
-            grep -E '^(title|version|linux|grub_users|grub_arg)[[:blank:]]' "$ROOT/boot/loader/entries/$f"; }
+            grep -E '^(title|version|linux|grub_users|grub_arg)[[:blank:]]' "$folder/$f"; }
     done
 }
 fact bls-entries bls_entries
