@@ -101,7 +101,7 @@ class Host:
         if status == EXIT_SSH and "Permission denied" in errors:
             return (f"{self.name}: ssh: {last[0].removeprefix('ssh: ')} No password is asked for here: "
                     "log in by a key (ssh-copy-id, ssh-agent, or --ssh \"ssh -i KEY\")")
-        if status == EXIT_SSH and errors.startswith("- "):
+        if status == EXIT_SSH and "\n- " in f"\n{errors}":         # a banner may stand before the steps
             return f"{self.name}: the connection or the shell there ended in the middle; the command can be repeated"
         if status == EXIT_SSH:
             return f"{self.name}: ssh: {last[0].removeprefix('ssh: ')}"
