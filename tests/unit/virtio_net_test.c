@@ -621,6 +621,8 @@ TEST(status_is_read_after_silence_and_not_under_traffic)
         frame_comes();
         device->ops->poll(device);
     }
+    net.last_rx_cycles = cycles_now() - 3 * BIT(30); /* no silence yet */
+    device->ops->poll(device);
     assert_int_equal(model.register_reads, reads);
 
     /* After a long silence: one read, and its result counts. */
@@ -628,10 +630,8 @@ TEST(status_is_read_after_silence_and_not_under_traffic)
     model.link_status = 0;
     for (int i = 0; i < 1000; i++)
         device->ops->poll(device);
-    assert_int_equal(model.register_reads, reads + 2);
-    assert_int_equal(virtio_net_counters.state_exits, 2);
-    assert_false(device->link_up);
-    assert_null(virtio_net_broken(device));
+    assert_true(model.register_reads == reads + 2 && virtio_net_counters.state_exits == 2);
+    assert_true(!device->link_up && virtio_net_broken(device) == NULL);
 
     static const uint8_t ends[] = { VIRTIO_STATUS_GONE, 0, 0x0f | VIRTIO_STATUS_NEEDS_RESET };
     for (size_t i = 0; i < ARRAY_COUNT(ends); i++) {
