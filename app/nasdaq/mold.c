@@ -36,12 +36,23 @@ void mold_init(uint64_t gap_wait_ns, uint64_t timeout_ns, const uint8_t session[
 }
 
 uint64_t mold_next_number(void) { return mold.next; }
-bool mold_is_ahead(void) { return max_u64(mold.line_next[MOLD_A], mold.line_next[MOLD_B]) < mold.next; }
 uint64_t mold_missing(void) { return mold.announced - mold.next; }
 bool mold_is_lost(void) { return mold.lost; }
 const uint8_t *mold_session(void) { return mold.session; }
 uint64_t mold_line_heard_ns(enum mold_line line) { return mold.heard_ns[line]; }
 uint64_t mold_heard_ns(void) { return mold.heard_ns[mold.heard_ns[MOLD_A] >= mold.heard_ns[MOLD_B] ? MOLD_A : MOLD_B]; }
+
+/* Passes over the number of a line that is silent: its host may be dead, and that of the other line have gone back. */
+bool mold_is_ahead(void)
+{
+    const uint64_t heard_ns = mold_heard_ns();
+    ASSERT(mold.next > 0);
+    for (enum mold_line line = MOLD_A; line <= MOLD_B; line++)
+        if (mold.line_next[line] >= mold.next && heard_ns - mold.heard_ns[line] < mold.timeout_ns)
+            return false;
+    return true;
+}
+
 uint64_t mold_next_deadline_ns(void) { return mold.lost ? UINT64_MAX : mold.request_ns; }
 
 /* ---- the store ---- */

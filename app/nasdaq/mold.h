@@ -114,7 +114,8 @@ void mold_warm(void);
 void mold_rehearsal_begin(uint8_t header[MOLD_HEADER_BYTES], uint32_t count);
 void mold_rehearsal_end(void);
 
-/* Returns true if no line has reached the next message: mold_resume was given a number beyond the feed. */
+/* Returns true if no line that is heard has reached the next message. The number of mold_resume was beyond the feed, or
+ * a host has fewer messages than the one before. */
 bool mold_is_ahead(void);
 
 /* Asserts the invariant. */

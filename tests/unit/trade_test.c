@@ -1402,11 +1402,12 @@ TEST(snapshot_that_the_feed_does_not_reach_heals_no_book)
     }
 }
 
-/* A server that stands for the one before has fewer messages, and no snapshot says where to go on. */
+/* A server that stands for the one before has fewer messages, and no snapshot says where to go on. Line B is dead. */
 TEST(feed_that_goes_back_is_not_traded_on)
 {
     trade_settings.snapshot.address = 0;
-    for (int i = 0; i < 5; i++) {
+    send_feed(5002, MOLD_TEST_SESSION, sequence, 0);
+    for (int i = 0; i < 8; i++) {
         send_feed(5001, MOLD_TEST_SESSION, 2, 0);
         pass(NS_PER_S);
     }
