@@ -149,7 +149,7 @@ void snapshot_watch_session(uint64_t now_ns)
     if (mold_heard_ns() == 0 || memcmp(session, trade.session, sizeof trade.session) == 0)
         return;
     log_line("trade: the feed's session is %.10s", (const char *)session);
-    trade.renews = trade.session[0] != 0;
+    trade.renews = mold_counters.sessions > 0; /* a name may be all zeros */
     memcpy(trade.session, session, sizeof trade.session);
     if (!trade.renews && mold_missing() > LATE_MESSAGES && !mold_is_lost() && trade_settings.snapshot.address != 0)
         mold_hold(); /* after so late a start a snapshot comes first */

@@ -1564,6 +1564,17 @@ TEST(snapshot_of_the_session_before_is_no_start_of_the_next)
     }
 }
 
+TEST(stray_datagram_whose_session_has_no_name_is_left)
+{
+    start("feed.timeout=100ms");
+    trade_settings.snapshot.address = 0;
+    send_feed(5001, "\0\0\0\0\0\0\0\0\0", 5, 0);
+    pass(101 * NS_PER_MS);
+    send_feed(5002, MOLD_TEST_SESSION, 1, 0);
+    pass(50 * NS_PER_MS);
+    assert_true(mold_is_current());
+}
+
 TEST(number_of_a_snapshots_end_may_be_padded)
 {
     static const char *const ends[] = { "00000000000000000010", "10                  ", "                  10" };
