@@ -129,6 +129,7 @@ NOT_HOT void feed_watch(uint64_t now_ns)
     const bool of_feed = trouble != NULL;
     if (!of_feed && !ouch_is_sure())
         trouble = ouch_contradiction();
+    trade.cancel_all |= trade_settings.cancel_on_loss && !ouch_is_sure() && ouch_levels.open > 0;
     if (trouble == trade.trouble)
         return;
     log_line("trade: %s%s", trouble != NULL ? trouble : "the feed is current", trouble != NULL ? cure_of(of_feed) : "");

@@ -69,15 +69,18 @@ static int accept_own(struct ouch_order *o, const struct ouch_terms_wire *terms)
     return accept(o, terms);
 }
 
-/* Takes the terms of an order of an earlier run, which the exchange repeats before the session is ready. */
+/* Takes the terms of an order of an earlier run, which the exchange repeats before the session is ready. One that was
+ * not expected any more, as it had never arrived, is a contradiction: it is kept, so that it can be cancelled. */
 static int adopt(struct ouch_order *o, uint32_t reference, const struct ouch_terms_wire *terms)
 {
     const uint32_t symbol = symbol_of_terms(terms);
     const bool is_known = terms->side == 'B' || terms->side == 'S' || terms->side == 'T' || terms->side == 'E';
     const bool executed = o != NULL && o->executed;
-    ASSERT(o == NULL || o->reference != reference);
-    if (ouch_levels.ready || reference == 0)
+    ASSERT(o == NULL || o->reference != reference || !ouch_is_live(o));
+    if (reference == 0 || (ouch_levels.ready && reference >= ouch_levels.next_reference))
         return ouch_doubt(&ouch_counters.drop_unknown_reference, "an acceptance names an order that was never sent");
+    if (ouch_levels.ready || (o != NULL && o->state == OUCH_DONE))
+        ouch_doubt(&ouch_counters.drop_state, "an order is accepted that had ended, or had never arrived");
     if (o != NULL && memcmp(o->name, terms->symbol, sizeof o->name) != 0)
         return ouch_doubt(&ouch_counters.drop_unknown_symbol, "a replacement has another symbol than its original");
     if (load_be64(&terms->price) > ITCH_PRICE_MAX)
@@ -104,8 +107,8 @@ static int take_accepted(const void *response)
 {
     const struct ouch_accepted_wire *m = response;
     struct ouch_order *o = ouch_order_of(reference_of(&m->head));
-    if (o == NULL)
-        return adopt(NULL, reference_of(&m->head), &m->terms);
+    if (o == NULL || o->state == OUCH_DONE)
+        return adopt(o, reference_of(&m->head), &m->terms);
     if (o->state != OUCH_SENT || o->next_reference != 0)
         return ouch_doubt(&ouch_counters.drop_state, "an order is accepted twice");
     return accept_own(o, &m->terms);

@@ -185,6 +185,9 @@ TEST(replacement_that_never_arrived_leaves_its_original)
     assert_symbol(AAAA, 0, 100, 0);
     assert_int_equal(ouch_symbol(AAAA)->own[BOOK_BUY].state, OUCH_OPEN);
     assert_int_equal(ouch_counters.never_arrived, 1);
+    take(ouch_replaced_by(m, 1, 2, 'B', 150, "AAAA", PRICE)); /* after all: it can be cancelled */
+    assert_symbol(AAAA, 0, 150, 0);
+    assert_true(ouch_symbol(AAAA)->own[BOOK_BUY].reference == 2 && !ouch_is_sure());
 }
 
 TEST(replacement_by_a_reference_that_is_taken_is_a_contradiction)
@@ -285,6 +288,9 @@ TEST(lost_connection_settles_by_what_has_arrived)
     assert_int_equal(ouch_levels.next_reference, 4); /* 3 is not used again: it may still be under way */
     uint32_t at = 0;
     assert_int_equal(ouch_next_live(&at)->reference, 1);
+    take(ouch_accepted(m, 3, 'S', 300, "BB", PRICE, 'L')); /* after all: it can be cancelled */
+    assert_symbol(BB, 0, 0, 300);
+    assert_false(ouch_is_sure());
 }
 
 TEST(fresh_start_learns_the_day_from_the_repeated_responses)
@@ -300,8 +306,7 @@ TEST(fresh_start_learns_the_day_from_the_repeated_responses)
     assert_symbol(AAAA, 5000, 0, 0);
     assert_symbol(BB, 0, 0, 70);
     assert_int_equal(ouch_levels.next_reference, 601);
-    assert_int_equal(ouch_levels.open, 1);
-    assert_true(ouch_is_sure());
+    assert_true(ouch_levels.open == 1 && ouch_is_sure());
 }
 
 TEST(repeated_rejection_of_an_earlier_run_uses_up_its_reference)
@@ -309,8 +314,7 @@ TEST(repeated_rejection_of_an_earlier_run_uses_up_its_reference)
     start_afresh();
     take(ouch_response(m, 'J', 7, 29));
     become_ready(1);
-    assert_true(ouch_is_sure());
-    assert_int_equal(ouch_counters.rejected, 1);
+    assert_true(ouch_is_sure() && ouch_counters.rejected == 1);
     assert_int_equal(ouch_levels.next_reference, 8);
     ouch_logged_in(false);
     take(ouch_response(m, 'J', UINT32_MAX, 29)); /* none is left */
@@ -465,8 +469,7 @@ TEST(cash_follows_executions_and_their_corrections)
     ouch_response(m, 'B', 2, 36);
     store_be64(m + 13, 78);
     take(36);
-    assert_true(ouch_symbol(AAAA)->cash == -60 * (int64_t)(PRICE - 200));
-    assert_true(ouch_is_sure());
+    assert_true(ouch_symbol(AAAA)->cash == -60 * (int64_t)(PRICE - 200) && ouch_is_sure());
 }
 
 TEST(nearest_prices_are_those_of_live_orders_and_of_replacements)
@@ -568,9 +571,7 @@ TEST(appendages_and_other_responses_are_taken)
     take(ouch_response(m, 'M', 1, 18));
     m[0] = 'z';
     take(18);
-    assert_int_equal(ouch_counters.drop_type, 1);
-    assert_int_equal(ouch_counters.others, 4);
-    assert_true(ouch_is_sure());
+    assert_true(ouch_counters.drop_type == 1 && ouch_counters.others == 4 && ouch_is_sure());
     ouch_logged_in(true);
     assert_false(ouch_is_sure());
 }
