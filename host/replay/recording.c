@@ -49,6 +49,7 @@ static struct {
     bool swapped; /* the file has the other byte order than this machine */
     uint32_t line;
     uint16_t line_port;
+    bool has_ended;                                     /* the end of the session has been read */
     uint64_t sequence;                                  /* number of the next ITCH message */
     uint64_t time_ns;                                   /* when the latest datagram was made */
     uint32_t pending_bytes;                             /* a message that begins the next datagram */
@@ -274,15 +275,19 @@ static const char *open_ng(const uint8_t first[4])
 
 /* ---- ITCH messages ---- */
 
-/* Reads a message after its length to `at.pending`. Returns false at the end. */
+/* Reads a message after its length to `at.pending`. Returns false at the end, also at that of the session: a message
+ * of no bytes (Nasdaq BinaryFILE 1.00). */
 static bool read_message(void)
 {
     uint8_t length[MOLD_LENGTH_BYTES];
     if (at.pending_bytes > 0)
         return true;
-    if (!read_bytes(length, sizeof length, false))
+    if (at.has_ended || !read_bytes(length, sizeof length, false))
         return false;
     const uint32_t bytes = load_be16(length);
+    at.has_ended = bytes == 0;
+    if (at.has_ended)
+        return false;
     if (bytes < sizeof(struct itch_head_wire) || bytes > UINT8_MAX)
         return fail("the length of a message makes no sense");
     memcpy(at.pending, length, sizeof length);

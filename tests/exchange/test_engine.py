@@ -168,6 +168,7 @@ def test_a_recorded_day_played_again_has_the_same_trades(tmp_path):
     """The orders of a file without crosses give each book the same executions, at the same times."""
     path, messages = tmp_path / "day", []
     generate.main([str(path), "--messages", "5000", "--preopen", "0", "--seed", "3", "--symbols", "ACME"])
+    path.write_bytes(path.read_bytes() + bytes(2))      # the end of the session
     market = Market(is_open=False)
     foreign = itch.add_order(1, 0, 1, b"B", 100, b"\xff" * 8, 1000, b"")
     recorded = flow.RecordedFlow(market.engine, [*itch.read_file(path), foreign], 0)

@@ -87,7 +87,8 @@ class FileError(Exception):
 
 
 def read_file(path):
-    """Yields the messages of a file. Raises FileError, OSError."""
+    """Yields the messages of a file, up to its end or an empty one, which ends the session (Nasdaq BinaryFILE 1.00).
+    Raises FileError, OSError."""
     with open(path, "rb") as file:
         at = 0
         while head := file.read(2):
@@ -95,6 +96,8 @@ def read_file(path):
             message = file.read(size)
             if len(head) < 2 or len(message) < size:
                 raise FileError(f"{path}: the message at byte {at} is cut off")
+            if size == 0 and at > 0:
+                return
             if size < 11 or LENGTHS.get(message[:1], size) != size:
                 raise FileError(f"{path}: the message at byte {at} has {size} bytes, which no '{chr(message[0])}' has"
                                 if size else f"{path}: the message at byte {at} is empty")
