@@ -382,6 +382,8 @@ static const char *unheard(void)
     static char message[400];
     if (options.fills_recorded && !recorded.began)
         return "it does not have the beginning of a connection to orders=, which --fills recorded needs";
+    if (options.fills_recorded && recorded_end() != NULL)
+        return recorded_end();
     if (replay.taken > 0)
         return NULL;
     int at = snprintf(message, sizeof message, "no datagram of it goes to feed.a= or feed.b=; there are some to");

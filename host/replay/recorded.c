@@ -8,14 +8,21 @@
 #include "host/replay/network.h"
 #include "host/replay/report.h"
 
-enum { MESSAGE_BYTES_MAX = 64, MESSAGE_COUNT_MAX = 1 << 14 };
+enum { MESSAGE_BYTES_MAX = 64, MESSAGE_COUNT_MAX = 1 << 14, HELD_COUNT_MAX = 256, HELD_BYTES_MAX = 1460 };
 
-/* One direction of a connection: the number of the next byte, and the packet that is gathered. */
+/* One direction of a connection: the numbers of the first and of the next byte, the packet that is gathered, and the
+ * segments that have overtaken others. */
 struct stream {
     bool began;
-    uint32_t next;
+    uint32_t first, next;
     uint32_t packet_bytes;
     uint8_t packet[2 + SOUP_PACKET_BYTES_MAX];
+    uint32_t held_count;
+    struct held {
+        uint32_t sequence;
+        uint16_t bytes;
+        uint8_t flags, data[HELD_BYTES_MAX];
+    } held[HELD_COUNT_MAX];
 };
 
 /* Messages that the other side has not had yet: the day's if `of_day`, else the replay's. */
@@ -30,6 +37,7 @@ static struct {
 } waiting;
 static struct stream theirs[NETWORK_PEER_COUNT_MAX], ours[NETWORK_PEER_COUNT_MAX];
 struct recorded recorded;
+static const char missing[] = "a segment of the orders' or the snapshots' session is missing in it";
 
 /* ---- the comparison ---- */
 
@@ -102,24 +110,36 @@ static bool split(struct stream *s, struct bytes data, bool is_theirs, uint64_t 
     return true;
 }
 
-/* Returns the bytes of a segment that come next in its stream: those of a repetition are cut off. */
-static const char *next_bytes(struct stream *s, const struct recording_packet *segment, struct bytes *data)
+/* Keeps a segment until those before it have come, as the machine has. */
+static const char *hold(struct stream *s, const struct recording_packet *segment)
 {
-    *data = segment->payload;
-    if (!s->began || data->count == 0) {
-        data->count = 0;
-        return NULL;
-    }
-    const int32_t ahead = (int32_t)(segment->sequence - s->next);
-    if (ahead > 0)
-        return "a segment of the orders' or the snapshots' session is missing in it";
-    const size_t old = min_size((size_t) - (int64_t)ahead, data->count);
-    *data = (struct bytes){ data->data + old, data->count - old };
-    if (data->count > 0 && !segment->is_whole)
-        return "it has only the first bytes of a segment: capture=1514 keeps all";
-    ASSERT(data->count <= segment->payload.count);
-    s->next += (uint32_t)data->count;
+    struct held *const h = &s->held[s->held_count];
+    ASSERT(s->held_count <= HELD_COUNT_MAX);
+    if (s->held_count == HELD_COUNT_MAX || segment->payload.count > HELD_BYTES_MAX)
+        return missing;
+    *h = (struct held){ segment->sequence, (uint16_t)segment->payload.count, segment->flags, { 0 } };
+    memcpy(h->data, segment->payload.data, segment->payload.count);
+    s->held_count++;
     return NULL;
+}
+
+/* Takes a kept segment out that comes next in its stream, or repeats what has come; borrowed until the next call.
+ * Returns false if there is none. */
+static bool release(struct stream *s, struct recording_packet *segment)
+{
+    static struct held found;
+    ASSERT(s->held_count <= HELD_COUNT_MAX);
+    for (uint32_t i = 0; i < s->held_count; i++) {
+        if ((int32_t)(s->held[i].sequence - s->next) > 0)
+            continue;
+        found = s->held[i];
+        s->held[i] = s->held[--s->held_count];
+        segment->sequence = found.sequence;
+        segment->flags = found.flags;
+        segment->payload = (struct bytes){ found.data, found.bytes };
+        return true;
+    }
+    return false;
 }
 
 void recorded_allow(void)
@@ -142,27 +162,21 @@ bool recorded_concerns(const struct recording_packet *segment, bool *is_ours)
     return false;
 }
 
-const char *recorded_take(const struct recording_packet *segment, uint64_t time_ns)
+/* Takes a segment: the bytes of it that come next in its stream, without those that are repeated. */
+static const char *take_segment(struct stream *s, int connection, const struct recording_packet *segment, bool is_ours,
+                                bool is_orders, uint64_t time_ns)
 {
-    bool is_ours;
-    struct bytes data;
-    const bool concerns = recorded_concerns(segment, &is_ours);
-    ASSERT(segment->kind == RECORDING_SEGMENT && concerns);
-    const int connection = is_ours ? network_peer(segment->to, segment->to_port)
-                                   : network_peer(segment->from, segment->from_port);
-    ASSERT(connection >= 0);
-    const bool is_orders = connection == network_peer(trade_settings.orders[0].address, trade_settings.orders[0].port);
-    struct stream *s = is_ours ? &ours[connection] : &theirs[connection];
-    if (segment->flags & RECORDING_SYN) {
-        *s = (struct stream){ .began = true, .next = segment->sequence + 1 };
-        recorded.began |= is_orders;
-        if (!is_ours)
-            network_accept(connection);
-    }
-    const char *failure = next_bytes(s, segment, &data);
+    const bool has_data = s->began && segment->payload.count > 0, ends = segment->flags & RECORDING_FIN;
+    const int32_t ahead = (int32_t)(segment->sequence - s->next);
+    const size_t old = ahead < 0 ? min_size((size_t) - (int64_t)ahead, segment->payload.count) : 0;
+    const struct bytes data = { segment->payload.data + old, has_data ? segment->payload.count - old : 0 };
     const uint64_t of_day = recorded.of_day;
-    if (failure != NULL)
-        return failure;
+    ASSERT(connection >= 0);
+    if (data.count > 0 && !segment->is_whole)
+        return "it has only the first bytes of a segment: capture=1514 keeps all";
+    if (s->began && ahead > 0 && (has_data || ends))
+        return hold(s, segment);
+    s->next += (uint32_t)data.count;
     if (is_orders && !split(s, data, !is_ours, time_ns))
         return "the orders' session in it is no SoupBinTCP";
     if (is_ours) {
@@ -171,9 +185,45 @@ const char *recorded_take(const struct recording_packet *segment, uint64_t time_
     }
     if (!network_send(connection, data))
         return "the program does not take the exchange's responses";
-    if (segment->flags & RECORDING_FIN)
+    if (ends)
         network_end(connection);
     if (segment->flags & RECORDING_RST)
         network_lose(connection, TRANSPORT_RESET);
     return NULL;
+}
+
+const char *recorded_end(void)
+{
+    uint32_t held = 0;
+    for (size_t i = 0; i < NETWORK_PEER_COUNT_MAX; i++)
+        held += theirs[i].held_count + ours[i].held_count;
+    ASSERT(held <= 2 * NETWORK_PEER_COUNT_MAX * HELD_COUNT_MAX);
+    return held == 0 ? NULL : missing;
+}
+
+const char *recorded_take(const struct recording_packet *segment, uint64_t time_ns)
+{
+    bool is_ours;
+    const bool concerns = recorded_concerns(segment, &is_ours);
+    ASSERT(segment->kind == RECORDING_SEGMENT && concerns);
+    const int connection = is_ours ? network_peer(segment->to, segment->to_port)
+                                   : network_peer(segment->from, segment->from_port);
+    ASSERT(connection >= 0);
+    const bool is_orders = connection == network_peer(trade_settings.orders[0].address, trade_settings.orders[0].port);
+    struct stream *s = is_ours ? &ours[connection] : &theirs[connection];
+    const bool is_repeated = s->began && s->first == segment->sequence + 1;
+    if (segment->flags & RECORDING_SYN && !is_repeated) {
+        s->began = true;
+        s->first = s->next = segment->sequence + 1;
+        s->packet_bytes = s->held_count = 0;
+        recorded.began |= is_orders;
+        if (!is_ours)
+            network_accept(connection);
+    }
+    struct recording_packet next = *segment;
+    const char *failure;
+    do
+        failure = take_segment(s, connection, &next, is_ours, is_orders, time_ns);
+    while (failure == NULL && release(s, &next));
+    return failure;
 }

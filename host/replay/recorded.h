@@ -17,6 +17,9 @@ bool recorded_concerns(const struct recording_packet *segment, bool *is_ours);
  * on. */
 const char *recorded_take(const struct recording_packet *segment, uint64_t time_ns);
 
+/* Returns NULL at the recording's end, or why it is no end: a segment has not come that later ones have overtaken. */
+const char *recorded_end(void);
+
 /* Lets the program send as many messages as recorded_take has had from the machine of the day. */
 void recorded_allow(void);
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from command_line import ROOT
-from servers.exchange import itch, moldudp64
+from servers.exchange import itch, moldudp64, soupbintcp
 from tests.exchange.running import WAIT_S, WORDS
 from tests.lib import packets
 
@@ -70,10 +70,24 @@ def frames_of(day):
         yield ns, bytes(12) + b"\x81\x00\x00\x05\x08\x00" + ip      # in a VLAN
 
 
-def pcap_of(day, order=">", magic=0xa1b23c4d, per_s=10**9):
+def pcap_of(day, order=">", magic=0xa1b23c4d, per_s=10**9, frames=()):
     head = struct.pack(f"{order}IHHIIII", magic, 2, 4, 0, 0, 65535, 1)
     return head + b"".join(struct.pack(f"{order}IIII", ns // 10**9, ns % 10**9 * per_s // 10**9, len(frame), len(frame))
-                           + frame for ns, frame in frames_of(day))
+                           + frame for ns, frame in frames or frames_of(day))
+
+
+def session_of(order):
+    """Returns a capture of an orders' session, whose packets come in this order."""
+    soup, sent = soupbintcp.packet, [9, 9]
+    rows = [(1, b""), (0, b""), (1, soup(b"L", bytes(46))), (0, soup(b"A", b"S1".ljust(10) + b"1".rjust(20))),
+            (1, soup(b"U", b"Q")), (0, soup(b"S", b"Q" + bytes(11) + b"\1")), (0, soup(b"H"))]
+    found, feed = [], packets.udp("10.0.2.2", GROUP, 9, PORT, b"TODAY".ljust(10) + struct.pack(">QH", 1, 0))
+    for ours, data in rows:
+        ends = ("10.0.2.15", "10.0.2.2", 4000, 26404) if ours else ("10.0.2.2", "10.0.2.15", 26404, 4000)
+        found.append(packets.tcp(*ends, sent[ours], 1, 24 if data else 2 if ours else 18, data))
+        sent[ours] += len(data) or 1
+    frames = [feed, *(found[at] for at in order), feed, feed, feed]
+    return pcap_of((), frames=[(NOON + at * 100 * MS, bytes(12) + b"\x08\x00" + ip) for at, ip in enumerate(frames)])
 
 
 def pcapng_of(day):
@@ -153,6 +167,15 @@ def test_a_day_is_the_same_in_files_of_all_kinds(tmp_path, content, words):
     page = (tmp_path / "out.html").read_text()
     assert page.count("<svg") == 1 + bool(found["tick_to_order_ns"]["bins"]) and "12:00:03.041" in page
     assert "<td>AAAA</td><td></td><td>69</td><td>2</td>" in page
+
+
+@pytest.mark.parametrize("order, said", [
+    ((0, 1, 2, 3, 4, 6, 5), "all 1 messages"), ((0, 1, 2, 3, 1, 4, 5, 6), "all 1 messages"),
+    ((0, 1, 2, 3, 4, 6), "is missing in it")], ids=["overtaken", "repeated", "lost"])
+def test_a_recorded_session_may_come_in_any_order(tmp_path, order, said):
+    status, text, _ = run(tmp_path, session_of(order), "symbols=AAAA", "orders=10.0.2.2:26404", *CAPTURE, "--fills",
+                          "recorded")
+    assert said in text and status == ("missing" in said), text
 
 
 def test_hours_without_a_message_take_little_time(tmp_path):
