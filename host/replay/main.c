@@ -148,13 +148,15 @@ static bool read_words(int argc, char **argv)
 
 void network_on_connect(int connection, uint32_t address, uint16_t port)
 {
-    const bool is_orders = address == trade_settings.orders[0].address && port == trade_settings.orders[0].port;
+    const struct endpoint *hosts = trade_settings.orders;
+    const bool is_first = address == hosts[0].address && port == hosts[0].port;
+    const bool is_second = address == hosts[1].address && port == hosts[1].port;
     ASSERT(connection >= 0);
-    if (is_orders)
+    if (is_first || (is_second && options.fills_recorded))
         replay.orders = connection;
     if (options.fills_recorded)
         return;
-    if (is_orders)
+    if (is_first)
         exchange_connect(connection);
     else
         network_lose(connection, TRANSPORT_REFUSED);

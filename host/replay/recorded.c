@@ -28,7 +28,7 @@ struct stream {
 /* Messages that the other side has not had yet: the day's if `of_day`, else the replay's. */
 static struct {
     bool of_day;
-    uint32_t allowed; /* messages of the day that the program may send from recorded_allow on */
+    uint32_t allowed[LINK_HOST_COUNT_MAX]; /* messages of the day that the host may get from recorded_allow on */
     uint32_t first, count;
     struct message {
         uint64_t time_ns;
@@ -144,15 +144,19 @@ static bool release(struct stream *s, struct recording_packet *segment)
 
 void recorded_allow(void)
 {
-    const int connection = network_peer(trade_settings.orders[0].address, trade_settings.orders[0].port);
-    ASSERT(connection >= 0);
-    network_allow(connection, waiting.allowed);
-    waiting.allowed = 0;
+    for (uint32_t i = 0; i < LINK_HOST_COUNT_MAX; i++) {
+        const struct endpoint *host = &trade_settings.orders[i];
+        ASSERT(i > 0 || host->address != 0);
+        if (host->address != 0)
+            network_allow(network_peer(host->address, host->port), waiting.allowed[i]);
+        waiting.allowed[i] = 0;
+    }
 }
 
 bool recorded_concerns(const struct recording_packet *segment, bool *is_ours)
 {
-    const struct endpoint *servers[] = { &trade_settings.orders[0], &trade_settings.snapshot };
+    const struct endpoint *servers[] = { &trade_settings.orders[0], &trade_settings.orders[1],
+                                         &trade_settings.snapshot };
     for (size_t i = 0; i < ARRAY_COUNT(servers); i++) {
         ASSERT(servers[i]->address == 0 || servers[i]->port != 0);
         *is_ours = segment->to == servers[i]->address && segment->to_port == servers[i]->port;
@@ -162,10 +166,23 @@ bool recorded_concerns(const struct recording_packet *segment, bool *is_ours)
     return false;
 }
 
+/* Returns which host of the orders a connection goes to; LINK_HOST_COUNT_MAX: none of them. */
+static uint32_t host_of(int connection)
+{
+    const struct endpoint *hosts = trade_settings.orders;
+    uint32_t i = 0;
+    ASSERT(connection >= 0);
+    while (i < LINK_HOST_COUNT_MAX
+           && (hosts[i].address == 0 || network_peer(hosts[i].address, hosts[i].port) != connection))
+        i++;
+    return i;
+}
+
 /* Takes a segment: the bytes of it that come next in its stream, without those that are repeated. */
 static const char *take_segment(struct stream *s, int connection, const struct recording_packet *segment, bool is_ours,
-                                bool is_orders, uint64_t time_ns)
+                                uint64_t time_ns)
 {
+    const uint32_t host = host_of(connection);
     const bool has_data = s->began && segment->payload.count > 0, ends = segment->flags & RECORDING_FIN;
     const int32_t ahead = (int32_t)(segment->sequence - s->next);
     const size_t old = ahead < 0 ? min_size((size_t) - (int64_t)ahead, segment->payload.count) : 0;
@@ -177,10 +194,11 @@ static const char *take_segment(struct stream *s, int connection, const struct r
     if (s->began && ahead > 0 && (has_data || ends))
         return hold(s, segment);
     s->next += (uint32_t)data.count;
-    if (is_orders && !split(s, data, !is_ours, time_ns))
+    if (host < LINK_HOST_COUNT_MAX && !split(s, data, !is_ours, time_ns))
         return "the orders' session in it is no SoupBinTCP";
     if (is_ours) {
-        waiting.allowed += (uint32_t)(recorded.of_day - of_day);
+        if (host < LINK_HOST_COUNT_MAX)
+            waiting.allowed[host] += (uint32_t)(recorded.of_day - of_day);
         return NULL;
     }
     if (!network_send(connection, data))
@@ -209,21 +227,20 @@ const char *recorded_take(const struct recording_packet *segment, uint64_t time_
     const int connection = is_ours ? network_peer(segment->to, segment->to_port)
                                    : network_peer(segment->from, segment->from_port);
     ASSERT(connection >= 0);
-    const bool is_orders = connection == network_peer(trade_settings.orders[0].address, trade_settings.orders[0].port);
     struct stream *s = is_ours ? &ours[connection] : &theirs[connection];
     const bool is_repeated = s->began && s->first == segment->sequence + 1;
     if (segment->flags & RECORDING_SYN && !is_repeated) {
         s->began = true;
         s->first = s->next = segment->sequence + 1;
         s->packet_bytes = s->held_count = 0;
-        recorded.began |= is_orders;
+        recorded.began |= host_of(connection) < LINK_HOST_COUNT_MAX;
         if (!is_ours)
             network_accept(connection);
     }
     struct recording_packet next = *segment;
     const char *failure;
     do
-        failure = take_segment(s, connection, &next, is_ours, is_orders, time_ns);
+        failure = take_segment(s, connection, &next, is_ours, time_ns);
     while (failure == NULL && release(s, &next));
     return failure;
 }

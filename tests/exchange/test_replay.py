@@ -76,18 +76,23 @@ def pcap_of(day, order=">", magic=0xa1b23c4d, per_s=10**9, frames=()):
                            + frame for ns, frame in frames or frames_of(day))
 
 
-def session_of(order):
-    """Returns a capture of an orders' session, whose packets come in this order."""
-    soup, sent = soupbintcp.packet, [9, 9]
+def sessions_of(hosts, order):
+    """Returns a capture of orders' sessions at these hosts, one after the other, whose packets come in this order."""
+    soup = soupbintcp.packet
     rows = [(1, b""), (0, b""), (1, soup(b"L", bytes(46))), (0, soup(b"A", b"S1".ljust(10) + b"1".rjust(20))),
             (1, soup(b"U", b"Q")), (0, soup(b"S", b"Q" + bytes(11) + b"\1")), (0, soup(b"H"))]
-    found, feed = [], packets.udp("10.0.2.2", GROUP, 9, PORT, b"TODAY".ljust(10) + struct.pack(">QH", 1, 0))
-    for ours, data in rows:
-        ends = ("10.0.2.15", "10.0.2.2", 4000, 26404) if ours else ("10.0.2.2", "10.0.2.15", 26404, 4000)
-        found.append(packets.tcp(*ends, sent[ours], 1, 24 if data else 2 if ours else 18, data))
-        sent[ours] += len(data) or 1
-    frames = [feed, *(found[at] for at in order), feed, feed, feed]
-    return pcap_of((), frames=[(NOON + at * 100 * MS, bytes(12) + b"\x08\x00" + ip) for at, ip in enumerate(frames)])
+    feed = packets.udp("10.0.2.2", GROUP, 9, PORT, b"TODAY".ljust(10) + struct.pack(">QH", 1, 0))
+    frames = [feed]
+    for host in hosts:
+        found, sent = [], [9, 9]
+        out, back = ("10.0.2.15", f"10.0.2.{host}", 4000, 26404), (f"10.0.2.{host}", "10.0.2.15", 26404, 4000)
+        for ours, data in rows:
+            flags = 24 if data else 2 if ours else 18
+            found.append(packets.tcp(*(out if ours else back), sent[ours], 1, flags, data))
+            sent[ours] += len(data) or 1
+        frames += [*(found[at] for at in order), packets.tcp(*back, sent[0], 1, 4)]
+    return pcap_of((), frames=[(NOON + at * 100 * MS, bytes(12) + b"\x08\x00" + ip)
+                               for at, ip in enumerate([*frames, feed, feed, feed])])
 
 
 def pcapng_of(day):
@@ -169,12 +174,13 @@ def test_a_day_is_the_same_in_files_of_all_kinds(tmp_path, content, words):
     assert "<td>AAAA</td><td></td><td>69</td><td>2</td>" in page
 
 
-@pytest.mark.parametrize("order, said", [
-    ((0, 1, 2, 3, 4, 6, 5), "all 1 messages"), ((0, 1, 2, 3, 1, 4, 5, 6), "all 1 messages"),
-    ((0, 1, 2, 3, 4, 6), "is missing in it")], ids=["overtaken", "repeated", "lost"])
-def test_a_recorded_session_may_come_in_any_order(tmp_path, order, said):
-    status, text, _ = run(tmp_path, session_of(order), "symbols=AAAA", "orders=10.0.2.2:26404", *CAPTURE, "--fills",
-                          "recorded")
+@pytest.mark.parametrize("hosts, order, said", [
+    ("2", (0, 1, 2, 3, 4, 6, 5), "all 1 messages"), ("2", (0, 1, 2, 3, 1, 4, 5, 6), "all 1 messages"),
+    ("2", (0, 1, 2, 3, 4, 6), "is missing in it"), ("23", range(7), "all 2 messages")],
+    ids=["overtaken", "repeated", "lost", "second-host"])
+def test_recorded_sessions(tmp_path, hosts, order, said):
+    status, text, _ = run(tmp_path, sessions_of(hosts, order), "symbols=AAAA", "orders=10.0.2.2:26404",
+                          "orders.b=10.0.2.3:26404", *CAPTURE, "--fills", "recorded")
     assert said in text and status == ("missing" in said), text
 
 
