@@ -18,6 +18,7 @@ enum {
     NG_PACKET_BYTES = 20, /* before the frame */
     NG_INTERFACE_COUNT_MAX = 16,
     NG_OPTION_TSRESOL = 9,
+    NG_OPTION_TSOFFSET = 14,
     ETHERTYPE_IPV4 = 0x0800,
     ETHERTYPE_VLAN = 0x8100,
     ETHERTYPE_QINQ = 0x88a8,
@@ -40,6 +41,7 @@ static const struct link_type {
 struct interface {
     const struct link_type *link;
     uint64_t units_per_s;
+    uint64_t offset_s; /* modulo 2^64: of all its times */
 };
 
 struct recording recording;
@@ -83,6 +85,7 @@ static bool read_bytes(void *out, size_t bytes, bool in_middle)
 
 static uint32_t word_at(const uint8_t *from) { return at.swapped ? load_be32(from) : load_le32(from); }
 static uint16_t half_at(const uint8_t *from) { return at.swapped ? load_be16(from) : load_le16(from); }
+static uint64_t long_at(const uint8_t *from) { return at.swapped ? load_be64(from) : load_le64(from); }
 
 /* ---- frames ---- */
 
@@ -178,7 +181,8 @@ static const char *open_pcap(const uint8_t first[4])
     if (!read_bytes(at.block + 4, PCAP_HEAD_BYTES - 4, true))
         return recording.failure;
     at.interfaces[0] = (struct interface){ link_of(word_at(at.block + 20) & 0xffff),
-                                           magic == PCAP_NS ? (uint64_t)NS_PER_S : (uint64_t)(NS_PER_S / NS_PER_US) };
+                                           magic == PCAP_NS ? (uint64_t)NS_PER_S : (uint64_t)(NS_PER_S / NS_PER_US),
+                                           0 };
     at.next = next_of_pcap;
     recording.format = "pcap";
     return recording.failure;
@@ -186,7 +190,7 @@ static const char *open_pcap(const uint8_t first[4])
 
 /* ---- pcapng ---- */
 
-/* Notes an interface: its link type, and the unit of its times. */
+/* Notes an interface: its link type, the unit of its times, and their offset. */
 static bool take_interface(struct bytes block)
 {
     if (at.interface_count == NG_INTERFACE_COUNT_MAX)
@@ -194,8 +198,10 @@ static bool take_interface(struct bytes block)
     if (block.count < 8)
         return fail("an interface's block is too short");
     struct interface *i = &at.interfaces[at.interface_count++];
-    *i = (struct interface){ link_of(half_at(block.data)), NS_PER_S / NS_PER_US };
+    *i = (struct interface){ link_of(half_at(block.data)), NS_PER_S / NS_PER_US, 0 };
     for (size_t o = 8; o + 4 <= block.count; o += 4 + (half_at(block.data + o + 2) + 3U) / 4 * 4) {
+        if (half_at(block.data + o) == NG_OPTION_TSOFFSET && o + 12 <= block.count)
+            i->offset_s = long_at(block.data + o + 4);
         if (half_at(block.data + o) != NG_OPTION_TSRESOL || o + 5 > block.count)
             continue;
         const uint8_t resolution = block.data[o + 4];
@@ -217,7 +223,7 @@ static bool take_ng_packet(struct bytes block, struct recording_packet *packet)
     if (bytes > block.count - NG_PACKET_BYTES)
         return fail("a packet is longer than its block");
     const uint64_t units = (uint64_t)word_at(block.data + 4) << 32 | word_at(block.data + 8);
-    packet->time_ns = ns_of(units, i->units_per_s);
+    packet->time_ns = ns_of(units, i->units_per_s) + i->offset_s * NS_PER_S;
     if (take_frame(i->link, (struct bytes){ block.data + NG_PACKET_BYTES, bytes }, packet))
         return true;
     recording.skipped++;

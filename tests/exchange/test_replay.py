@@ -101,9 +101,9 @@ def pcapng_of(day):
         return struct.pack("<II", kind, 12 + len(body)) + body + struct.pack("<I", 12 + len(body))
 
     section = block(0x0a0d0d0a, struct.pack("<IHHq", 0x1a2b3c4d, 1, 0, -1))
-    interface = block(1, struct.pack("<HHI", 1, 0, 0) + struct.pack("<HHB3xHH", 9, 1, 9, 0, 0))
+    interface = block(1, struct.pack("<HHI", 1, 0, 0) + struct.pack("<HHB3xHHqHH", 9, 1, 9, 14, 8, NOON // 10**9, 0, 0))
     return section + interface + b"".join(
-        block(6, struct.pack("<IIIII", 0, ns >> 32, ns & 0xffffffff, len(frame), len(frame)) + frame)
+        block(6, struct.pack("<IIIII", 0, ns - NOON >> 32, ns - NOON & 0xffffffff, len(frame), len(frame)) + frame)
         for ns, frame in frames_of(day))
 
 
