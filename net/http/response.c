@@ -160,6 +160,9 @@ static const char *take_field(struct http_response *r, const char *line, size_t 
     ASSERT(bytes <= sizeof r->line);
     while (name_bytes < bytes && http_is_token((uint8_t)line[name_bytes]))
         name_bytes++;
+    /* A name that goes on beyond what was kept is none of those below. */
+    if (name_bytes == bytes && !whole)
+        return NULL;
     if (name_bytes == 0 || name_bytes >= bytes || line[name_bytes] != ':')
         return "not a field line";
 

@@ -307,6 +307,11 @@ TEST(a_long_head_is_read_up_to_its_bound)
     assert_string_equal(read_head_of(2000, "Transfer-Encoding: chunked"),
                         "bad: a framing field of more than 256 bytes");
     assert_string_equal(read_head_of(2000, "Connection: close"), "200-[");
+    char field[2 * HTTP_LINE_KEPT_BYTES]; /* a name longer than the kept bytes */
+    snprintf(field, sizeof field, LENGTH_5 "%0*d:", HTTP_LINE_KEPT_BYTES, 0);
+    assert_string_equal(read_head_of(2000, field), "200+[");
+    snprintf(field, sizeof field, "%0*d(:", HTTP_LINE_KEPT_BYTES - 1, 0);
+    assert_string_equal(read_head_of(2000, field), "bad: not a field line");
 }
 
 TEST(interim_responses_without_end_are_bounded)
