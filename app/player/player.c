@@ -31,7 +31,7 @@
 enum {
     POLL_NS = NS_PER_MS, /* from one check of the timers to the next */
     /* The clock is read again after this many bytes of an event: 20 us if all are framing. */
-    PIECE_BYTES_MAX = 4096,
+    PIECE_BYTES_MAX = 2048,
 
     /* A turn ends within 50 us. After TURN_NS it begins no further piece of work, and each piece takes less than 25 us.
      * Events that took this time have not searched: the running search then gets SEARCH_NS of its own. */

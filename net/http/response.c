@@ -37,8 +37,9 @@ static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Compares text[from, to) with a name, which does not mind case. */
-static bool equals(const char *text, size_t from, size_t to, const char *lower_case)
+/* Compares text[from, to) with a name, which does not mind case. Inlined, it knows the name's length. */
+static inline __attribute__((always_inline)) bool equals(const char *text, size_t from, size_t to,
+                                                         const char *lower_case)
 {
     size_t bytes = strlen(lower_case);
     if (from + bytes != to)
@@ -200,6 +201,17 @@ static void keep(struct http_response *r, char c)
     if (r->line_bytes < sizeof r->line)
         r->line[r->line_bytes] = c;
     r->line_bytes++;
+}
+
+/* Keeps a line's bytes at once, up to the first one that head_byte has to look at. */
+NOT_HOT static void keep_run(struct http_response *r, const uint8_t **at, const uint8_t *end)
+{
+    const uint8_t *p = *at, *last = p + min_size((size_t)(end - p), HTTP_HEAD_BYTES_MAX - r->head_bytes);
+    ASSERT(r->state == STATE_LINE && p <= end);
+    for (; p < last && *p != '\r' && *p != '\n' && *p != '\0'; p++)
+        keep(r, (char)*p);
+    r->head_bytes += (uint32_t)(p - *at);
+    *at = p;
 }
 
 static void begin_head(struct http_response *r)
@@ -393,6 +405,8 @@ HOT __attribute__((noinline)) static enum http_step step_to_body(struct http_res
         case STATE_BAD:
             return HTTP_BAD;
         default:
+            if (r->state == STATE_LINE)
+                keep_run(r, at, end);
             if (*at >= end)
                 return HTTP_MORE;
             if (chunk_bytes_usual(r, at, end))

@@ -1269,7 +1269,7 @@ TEST(a_long_search_keeps_turns_short_and_loses_no_digit)
                                      | BIT(TRACE_WORK_TIMERS) | BIT(TRACE_WORK_PAGE));
 }
 
-/* Sends one event that is 1,300 bursts: chunks of one digit. */
+/* Sends one event that is a field, then one that is 1,300 bursts: chunks of one digit. */
 TEST(a_chunk_for_each_digit_keeps_turns_short)
 {
     enum { CHUNKS = 1300 };
@@ -1277,7 +1277,11 @@ TEST(a_chunk_for_each_digit_keeps_turns_short)
     char *at = event;
     start_the_clock();
     connect_both("n=64 m=823 early=off");
-    fake_text(feed_id(), OK_200 "Transfer-Encoding: chunked\r\n\r\n");
+    sprintf(event, OK_200 "Transfer-Encoding: chunked\r\nX: %07900d\r\n\r\n", 0);
+    fake_text(feed_id(), event);
+    const uint64_t began = now;
+    short_turn();
+    assert_in_range(now - began, 4000, 50000); /* framing alone is taken in pieces of 2 KiB */
     for (int i = 0; i < CHUNKS; i++)
         at += sprintf(at, "1\r\n%c\r\n", "823"[i % 3]);
     strcpy(at, "3\r\n823\r\n0\r\n\r\n");
