@@ -139,7 +139,8 @@ void transport_hold(int connection, bool held);
 
 /* Returns the count of bytes that were given to transport_send and that the peer has not acknowledged. After the end
  * of a connection the last count stays available while TRANSPORT_CLOSED is the latest event of the connection. A
- * request that the peer reset before acknowledging its end was never executed, and may be sent again elsewhere. */
+ * request that the peer reset before acknowledging its end was never executed, and may be sent again elsewhere, but for
+ * a rare case (docs/subtle.md, "Nothing is submitted twice"). */
 uint32_t transport_unacked_bytes(int connection);
 
 /* Sends FIN after the data given to transport_send. The peer's data still arrives. TRANSPORT_CLOSED follows when the

@@ -6,8 +6,9 @@
  *   even if that response was cut short after its head. A response with both a length and a coding does not count
  *   here: the connection is left because its framing is not trusted, but the server may go on.
  * - The peer reset the connection and had not acknowledged the POST's last byte. It never had the whole request, so
- *   it cannot have acted on it. The POST goes out again. (Wrong only if that acknowledgement was lost, or overtaken
- *   by the reset. A reset follows the segment it answers, so the two cross only if the network reorders.)
+ *   it cannot have acted on it. The POST goes out again. (Wrong only if that acknowledgement was lost, overtaken by
+ *   the reset, or still held back: by Linux for up to 40 ms. A reset follows the segment it answers, so the two cross
+ *   only if the network reorders.)
  * - Otherwise the server may have acted on the POST. It counts as submitted (`submit.unanswered`): a repetition costs
  *   a point and is forbidden here, whatever a miss costs.
  * A response that says that the server did not act on the POST, for now, lets it go out again: 408, 425, 429 and 503.
