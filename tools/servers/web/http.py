@@ -65,6 +65,7 @@ class RequestParser:
 
     def _take_head(self):
         del self.buffer[:EMPTY_LINES.match(self.buffer).end()]      # RFC 9112 §2.2: those before a request are skipped
+        self.method = "HEAD" if self.buffer.startswith(b"HEAD ") else ""    # even if the rest is malformed
         end = self.buffer.find(b"\r\n\r\n")
         if (len(self.buffer) if end < 0 else end) > HEAD_BYTES_MAX:
             raise BadRequest(431, "the head is too long")
