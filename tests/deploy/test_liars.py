@@ -57,8 +57,7 @@ def peregrine(directory, words, body, *, ssh=None, **environment):
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
 @pytest.mark.parametrize("body, quoted", [
-    ("yes", "said more than 4096 KiB on standard output"),
-    ("yes >&2", "said more than 256 KiB on standard error"),
+    ("yes", "said more than 4096 KiB on standard output"), ("yes >&2", "said more than 256 KiB on standard error"),
     ("head -c 200000000 /dev/zero >&2", "said more than 256 KiB on standard error"),
     ("tr '\\0' x </dev/zero", "said more than 4096 KiB on standard output"),
     ("printf '\\e]0;gone\\a\\e[2J\\x9b\\xe2\\x80\\xae\\n' >&2; exit 1", "\\x1b]0;gone\\x07\\x1b[2J"),

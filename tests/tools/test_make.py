@@ -214,6 +214,8 @@ def test_a_folder_that_make_cannot_name_gets_no_program(tmp_path):
     done = subprocess.run([ROOT / "tools/new-program", "--here", "bark"], cwd=tmp_path / "a b", capture_output=True,
                           text=True, timeout=60)
     assert done.returncode == 2 and "whose path has ' '" in done.stderr and not any((tmp_path / "a b").iterdir())
+    made = subprocess.run([ROOT / "tools/new-program", "--here", "bark"], cwd=tmp_path, stdout=-1, text=True).stdout
+    assert shutil.which(re.search(r"\n(\S+) install HOST ", made)[1]), "the command that is named is not there"
     done = make(f"PROGRAM={tmp_path}/a b")
     assert done.returncode == 2 and f"PROGRAM={tmp_path}/a b: make does not build in a folder whose" in done.stderr
 
