@@ -112,8 +112,7 @@ def test_defaults_follow_from_each_other():
 
 
 LINES = [
-    {"kind": "feed-open", "id": 1, "ip": "x", "position": 0},
-    {"kind": "burst", "position": 0, "digits": "9876123450"},
+    {"kind": "feed-open", "id": 1, "ip": "x", "position": 0}, {"kind": "burst", "position": 0, "digits": "9876123450"},
     {"kind": "answer", "start": 0, "end": 4, "digits": "9876"},
     {"kind": "answer", "start": 4, "end": 9, "digits": "12345"},
     {"kind": "submission", "user": "peregrine", "digits": "9876", "verdict": "+8"},
