@@ -121,9 +121,6 @@ class Tree:
         for name in programs:
             trace = subprocess.run([*self.link[name], "-Wl,-t"], cwd=folder, check=True, capture_output=True, text=True)
             self.holds[name] = set(re.findall(r"build/[\w/.-]+\.o", trace.stdout))
-            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            assert self.passes_once(name, 600, 5), f"{name} fails without any change, five times"
-            self.cpu_s[name] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
     def link_command(self, name):
         """Returns the command that links a program from archives that hold only the names of their objects."""
@@ -148,12 +145,20 @@ class Tree:
         """Plays a program until it passes. A busy machine fails tests of real time; a mutant fails them again."""
         return any(self.passes(name, cpu_s) for _ in range(tries))
 
+    def seconds(self, name):
+        """Returns the processor time of a program without any change. It plays when a room first needs it."""
+        if name not in self.cpu_s:
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            assert self.passes_once(name, 600, 5), f"{name} fails without any change, five times"
+            self.cpu_s[name] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        return self.cpu_s[name]
+
     def programs_of(self, path):
         """Returns the programs that hold a source, and the objects with it: the quickest first. A test may include a
         source of the product."""
         objects = {name for name, sources in self.sources.items() if path in sources}
         return sorted(((name, held) for name in self.holds if (held := objects & self.holds[name])),
-                      key=lambda pair: self.cpu_s[pair[0]])
+                      key=lambda pair: self.seconds(pair[0]))
 
     def judge(self, mutant):
         """Returns the program that fails, "" if all pass; None if the mutant does not count."""
