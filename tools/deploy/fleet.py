@@ -89,8 +89,7 @@ class Member:
 def _run(command, name, writing, orders):
     os.setsid()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    for number in END_SIGNALS:
-        signal.signal(number, _interrupt)
+    interrupt_at_signals()
     if orders:                              # before this process had handlers of its own
         sys.exit(INTERRUPTED)
     with open(os.devnull, encoding="ascii") as null:
@@ -102,6 +101,13 @@ def _run(command, name, writing, orders):
         say("interrupted; what runs on the machine goes on", sys.stderr)
         code = INTERRUPTED
     sys.exit(code)
+
+
+def interrupt_at_signals():
+    """Lets the end of a terminal or of a session interrupt this process, as Ctrl-C does; not under nohup."""
+    for number in END_SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupt)
 
 
 def _interrupt(*_):
