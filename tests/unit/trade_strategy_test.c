@@ -12,9 +12,9 @@ TEST(take_buys_and_sells_at_its_limits)
     strategy_market(900, 500, 1000, 500);
     assert_wants(STRATEGY_ENTER, BOOK_BUY, 1000, 100);
     assert_true(wanted.immediate);
-    strategy_market(900, 500, 1000, 7);
-    assert_wants(STRATEGY_ENTER, BOOK_BUY, 1000, 7); /* no more than there is */
-    own.open_shares[BOOK_BUY] = 7;                   /* one at a time */
+    strategy_market(900, 500, 1000, 1);
+    assert_wants(STRATEGY_ENTER, BOOK_BUY, 1000, 1); /* no more than there is */
+    own.open_shares[BOOK_BUY] = 1;                   /* one at a time */
     assert_false(strategy_wants());
     strategy_market(2000, 500, 2010, 500);
     own.position = -200;
@@ -37,7 +37,7 @@ TEST(join_quotes_both_sides_and_follows_the_market)
     strategy_accepted();
     own.own[BOOK_BUY].state = OUCH_SENT;
     assert_wants(STRATEGY_ENTER, BOOK_SELL, 1001, 100);
-    own.own[BOOK_SELL] = (struct ouch_order){ .reference = 2, .state = OUCH_OPEN, .price = 1001, .open_shares = 60 };
+    own.own[BOOK_SELL] = (struct ouch_order){ .reference = 2, .state = OUCH_OPEN, .price = 1001, .open_shares = 1 };
     own.own[BOOK_BUY].state = OUCH_OPEN;
     assert_false(strategy_wants());
     strategy_market(910, 500, 1001, 500);
@@ -48,7 +48,7 @@ TEST(join_quotes_both_sides_and_follows_the_market)
     own.own[BOOK_BUY].cancelling = true;
     assert_false(strategy_wants());
     strategy_market(910, 500, 0, 0); /* nobody is left there to join */
-    assert_wants(STRATEGY_CANCEL, BOOK_SELL, 0, 60);
+    assert_wants(STRATEGY_CANCEL, BOOK_SELL, 0, 1);
 }
 
 TEST(skew_leans_against_its_position_and_rests)

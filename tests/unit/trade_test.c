@@ -625,7 +625,9 @@ TEST(day_that_the_exchange_repeats_is_logged_by_its_executions)
     respond(ouch_accepted(m, 1, 'B', 100, "AAAA", PRICE, 'L'));
     respond(ouch_executed(m, 1, 40, PRICE, 77));
     assert_true(is_logged(&at, "order 1: executed: 40 AAAA at 100.0000, match 77, liquidity ?, position 40"));
+    pass(2 * NS_PER_MS);
     assert_true(!is_logged(&before, "accepted") && counter("trade.repeated") == 1);
+    assert_int_equal(counter("pool.trade_loss"), 0); /* no price is known */
 }
 
 TEST(datagrams_soon_after_a_pause_of_the_machine_are_old)
