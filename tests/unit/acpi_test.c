@@ -125,15 +125,9 @@ static void init_finds_all(uint64_t rsdp)
     assert_int_equal(acpi_cpu_count(), 3);
     struct acpi_timer_line line;
     assert_true(acpi_timer_line(&line));
-    assert_int_equal(line.ioapic, 0xfec00000);
-    assert_int_equal(line.pin, 2);
-    assert_false(line.active_low);
-    assert_int_equal(acpi_cpu_apic_id(0), 0);
-    assert_int_equal(acpi_cpu_apic_id(1), 7);
-    assert_int_equal(acpi_cpu_apic_id(2), 256);
-    assert_int_equal(acpi_ecam_count(), 1);
-    assert_int_equal(acpi_ecam(0)->base, 0xb0000000);
-    assert_int_equal(acpi_ecam(0)->bus_last, 255);
+    assert_true(line.ioapic == 0xfec00000 && line.pin == 2 && !line.active_low);
+    assert_true(acpi_cpu_apic_id(0) == 0 && acpi_cpu_apic_id(1) == 7 && acpi_cpu_apic_id(2) == 256);
+    assert_true(acpi_ecam_count() == 1 && acpi_ecam(0)->base == 0xb0000000 && acpi_ecam(0)->bus_last == 255);
     assert_int_equal(acpi_pm_timer(&bits).space, ACPI_SPACE_PORT);
     assert_int_equal(acpi_pm_timer(&bits).address, 0x608);
     assert_int_equal(bits, 32);

@@ -24,8 +24,8 @@ TEST(take_buys_and_sells_at_its_limits)
     strategy_case(&strategy_take, TAKE);
     strategy_market(0, 0, 0, 0);
     assert_false(strategy_wants());
-    strategy_case(&strategy_take, "strategy=take take.buy=0.1");
-    strategy_market(3000, 5, 4000, 5);
+    strategy_case(&strategy_take, "strategy=take take.buy=0.9999");
+    strategy_market(30000, 5, 40000, 5);
     assert_false(strategy_wants());
 }
 

@@ -193,6 +193,17 @@ TEST(tick_that_reaches_the_limit_sends_the_order_in_the_same_turn)
     assert_true(counter("market.AAAA.long") == 100 && counter("market.AAAA.open_buy") == 100);
 }
 
+TEST(order_that_cannot_leave_waits)
+{
+    struct fake_connection *c = &fake.connections[orders];
+    c->window_bytes = c->sent_bytes;
+    trigger(10);
+    c->no_message = true;
+    trade.orders.prepared = NULL;
+    trigger(11);
+    assert_true(counter("trade.orders") == 0 && counter("trade.waited") >= 2);
+}
+
 TEST(rehearsals_send_their_own_order_and_change_nothing)
 {
     uint64_t before[STATS_COUNTER_COUNT_MAX] = { 0 };
