@@ -129,11 +129,9 @@ static void init_finds_all(uint64_t rsdp)
     assert_true(acpi_cpu_apic_id(0) == 0 && acpi_cpu_apic_id(1) == 7 && acpi_cpu_apic_id(2) == 256);
     assert_true(acpi_ecam_count() == 1 && acpi_ecam(0)->base == 0xb0000000 && acpi_ecam(0)->bus_last == 255);
     assert_int_equal(acpi_pm_timer(&bits).space, ACPI_SPACE_PORT);
-    assert_int_equal(acpi_pm_timer(&bits).address, 0x608);
-    assert_int_equal(bits, 32);
+    assert_true(acpi_pm_timer(&bits).address == 0x608 && bits == 32);
     assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_PORT);
-    assert_int_equal(acpi_reset_register(&value).address, 0xcf9);
-    assert_int_equal(value, 0x0f);
+    assert_true(acpi_reset_register(&value).address == 0xcf9 && value == 0x0f);
     assert_logged(
         "acpi: 3 CPUs, 1 ECAM segments, 0 virtio-mmio devices, a PM timer, a reset register, no power button");
 }
