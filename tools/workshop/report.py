@@ -215,10 +215,10 @@ QUESTIONS = (
                  for protocol in ("udp", "tcp") for size in (4, 64, 256, 1024))),
              "tools/wire_probe.py --table own lwip guest linux", "performance-half-round-trips.svg"),
     Question("How long is the way from a tick to an order?",
-             "{wire/vhost-user/own/trade/1ms} us on the wire, {wire/vhost-user/own/trade/10ms} after 10 ms without a "
-             "tick. The same program takes {wire/vhost-user/tuned/trade/1ms} and {wire/vhost-user/tuned/trade/10ms} "
-             "on sockets that it polls (`recvmmsg`, `SO_BUSY_POLL`, `TCP_NODELAY`), in a Linux guest that "
-             "is set up for it.",
+             "{wire/vhost-user/own/trade/10ms} us on the wire after 10 ms, {wire/vhost-user/own/trade/1ms} after 1 ms, "
+             "while the one CPU still writes the latest order's lines of log to the console. The same program takes "
+             "{wire/vhost-user/tuned/trade/10ms} and {wire/vhost-user/tuned/trade/1ms} on sockets that it polls "
+             "(`recvmmsg`, `SO_BUSY_POLL`, `TCP_NODELAY`), in a Linux guest that is set up for it.",
              Table(tuple(TRADERS.values()), (
                  *((f"on the wire, a tick each {gap} ms", "us", *wire("trade", gap, TRADERS)) for gap in (1, 10)),
                  *((label, unit, *names, "", "") for label, unit, *names in TRADE.lines))), WIRE_PROBE),
