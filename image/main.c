@@ -362,8 +362,8 @@ static bool record_poll(uint64_t begun_ns, uint64_t now_ns)
     return false;
 }
 
-/* Turns the one loop. Log lines go out a few characters at a time, because each is an exit to the hypervisor, and in an
- * eighth of the time at most, or a frame that comes after a line would often wait for them. */
+/* Turns the one loop. Log lines go out a few characters at a time, because each is an exit to the hypervisor. They have
+ * an eighth of the time at most: else a frame that comes after a line would often wait for its characters. */
 static enum program_verdict run(void)
 {
     enum program_verdict verdict;
