@@ -380,6 +380,7 @@ TEST(rehearsals_change_nothing_in_any_state)
             }
             assert_true(pass == 0 || fake.rehearsed_bytes > ENTER_BYTES);
         }
+        assert_true(ouch_counters.entered > 0 || game < GAMES - 3); /* each strategy orders at last */
         random_state = seed;
     }
 }
@@ -831,8 +832,7 @@ TEST(loss_of_the_day_stops_and_cancels_until_the_operator_starts)
     feed(itch_broken(m, LOCATE, PRICE));
     feed(itch_broken(m, LOCATE, PRICE - 6250));
     pass(2 * NS_PER_MS);
-    assert_true(book_counters.broken == 4 && counter("market.AAAA.last") == 0); /* no price is known */
-    assert_int_equal(counter("pool.trade_loss"), 500000);
+    assert_true(book_counters.broken == 4 && counter("market.AAAA.last") == 0 && counter("pool.trade_loss") == 500000);
     assert_string_equal(trade_set(text_of("start")), "the day's loss has reached risk.loss=");
     assert_true(counter("pool.trade_stopped") == 1 && counter("pool.trade_session_ready") == 1);
 }
