@@ -39,7 +39,7 @@ def test_the_kernel_under_gdb():
     assert re.search(r"#0  tcp_input .* at net/tcp/input\.c:\d+", shown), shown
     assert "in turn (" in shown and "at app/echo/program.c" in shown, shown
     assert "payload_bytes = 20," in shown and "snd_una = " in shown, shown
-    assert "source = 167772674" in shown and "rehearsal" not in shown[shown.index("#0"):], shown      # of 10.0.2.2
+    assert "source = 167772674" in shown and "rehearsal" not in shown[shown.index("#0"):], shown      # from 10.0.2.2
     assert (ROOT / "build/debug/echo.pcap").stat().st_size > 500
 
 
