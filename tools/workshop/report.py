@@ -215,8 +215,8 @@ QUESTIONS = (
                  for protocol in ("udp", "tcp") for size in (4, 64, 256, 1024))),
              "tools/wire_probe.py --table own lwip guest linux", "performance-half-round-trips.svg"),
     Question("How long is the way from a tick to an order?",
-             "{wire/vhost-user/own/trade/10ms} us on the wire after 10 ms, {wire/vhost-user/own/trade/1ms} after 1 ms, "
-             "when the latest order's lines of log may still be on their way to the console. The same program takes "
+             "{wire/vhost-user/own/trade/10ms} us on the wire after 10 ms, {wire/vhost-user/own/trade/1ms} after 1 ms. "
+             "The same program takes "
              "{wire/vhost-user/tuned/trade/10ms} and {wire/vhost-user/tuned/trade/1ms} on sockets that it polls "
              "(`recvmmsg`, `SO_BUSY_POLL`, `TCP_NODELAY`), in a Linux guest that is set up for it.",
              Table(tuple(TRADERS.values()), (
