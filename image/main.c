@@ -51,7 +51,10 @@ enum {
     /* The i6300ESB acts last: after the kernel's watchdog, and after the dump that the watchdog sets off. The spare
      * time is longer than a reload's period. */
     I6300ESB_SPARE_NS = 2 * NS_PER_S,
-    CONSOLE_SHARE = 8,           /* the loop's time by the console's */
+    /* A turn that writes to a console is followed by seven times as long without. One of more than a millisecond was
+     * the host's, and counts as a millisecond. */
+    CONSOLE_SHARE = 8,
+    CONSOLE_TURN_NS_MAX = NS_PER_MS,
     RECORDS_PER_COMPARISON = 60, /* between the clocks: an exit or two, once a minute */
 };
 
@@ -389,7 +392,8 @@ static enum program_verdict run(void)
             trace_work(TRACE_WORK_CONSOLE);
             writing = true;
             const uint64_t now_ns = clock_now_ns();
-            console_due_ns = log_clock_ns + CONSOLE_SHARE * (now_ns - min_ns(log_clock_ns, now_ns));
+            const uint64_t turn_ns = now_ns - min_ns(log_clock_ns, now_ns);
+            console_due_ns = log_clock_ns + CONSOLE_SHARE * min_ns(turn_ns, CONSOLE_TURN_NS_MAX);
         }
         if (!writing && nic_can_wake()) {
             rest(clock_turn_ns(cycles_now(), &last_cycles));
