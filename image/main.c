@@ -366,7 +366,7 @@ static bool record_poll(uint64_t begun_ns, uint64_t now_ns)
 }
 
 /* Turns the one loop. Log lines go out a few characters at a time, because each is an exit to the hypervisor. They have
- * an eighth of the time at most: else a frame that comes after a line would often wait for its characters. */
+ * about an eighth of the time: else a frame that comes after a line would often wait for its characters. */
 static enum program_verdict run(void)
 {
     enum program_verdict verdict;
